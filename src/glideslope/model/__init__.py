@@ -1,0 +1,1 @@
+"""Frozen values, enums and ids; no behaviour beyond validation."""

@@ -1,0 +1,1 @@
+"""Translate and show; no decisions."""

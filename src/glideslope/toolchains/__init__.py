@@ -1,0 +1,1 @@
+"""One package per language, all of the same inner shape, all pure."""
