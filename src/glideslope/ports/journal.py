@@ -3,35 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from glideslope.model.event import Event, Recorded
-from glideslope.model.ids import EnvironmentKey, RunId, Scope, SnapshotId
+from glideslope.model.ids import RunId, Scope, SnapshotId
+from glideslope.model.proof import RungProof as RungProof
 from glideslope.model.rung import Rung
 from glideslope.model.run import Run
 from glideslope.model.snapshot import Snapshot
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RungProof:
-    """A rung that was really executed and ended in a pass, and all that the pass depends on."""
-
-    run: RunId
-    scope: Scope  # worktree the run was in
-    repository: str  # shared by all worktrees of one repository
-    snapshot: SnapshotId
-    rung: Rung
-    project: str  # name of the project within the workspace
-    environment_key: EnvironmentKey
-    settings_digest: str
-    selector: str  # version of the selector
-    isolation: str
-    git_head: str | None
-    covered: str  # digest of what was selected; "full" covers every selection
-    known_failures: tuple[str, ...] = ()  # node ids that failed on an older tree too
-    at: str = ""
-    summary: str = ""
 
 
 class Journal(Protocol):
