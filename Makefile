@@ -41,9 +41,9 @@ $(READY): requirements/build.txt requirements/dev.txt pyproject.toml
 	  fi; exit 1; \
 	fi; \
 	echo "setting up $(VENV) with $$found"; "$$found" -m venv --clear $(VENV)
-	@$(RUN) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/build.txt
-	@$(RUN) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
-	@$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@$(RUN) -m pip install -qq --disable-pip-version-check --require-hashes -r requirements/build.txt
+	@$(RUN) -m pip install -qq --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@$(RUN) -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
 demo: $(READY)
