@@ -137,6 +137,12 @@ class StateUnavailable(EnvironmentBroken):
     code = "state_unavailable"
 
 
+class Undecodable(EnvironmentBroken):
+    """Stored data or a message is damaged, or written by a newer version."""
+
+    code = "undecodable"
+
+
 class EngineBusy(EnvironmentBroken):
     """Another engine owns the state folder, or a busy daemon is of another version."""
 
