@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+Run = Mapping[str, Any]  # the data of `last --json`
+
 SHOP = Path(__file__).parent / "shop"
 STATIC = frozenset({"diagnose.files", "compile.project"})
 SCOPED = frozenset({"test.scoped"})
@@ -40,10 +42,10 @@ class Step:
     put: str = ""
     exit_code: int = 0
     red_at: frozenset[str] = frozenset()  # rungs, one of which must have failed
-    check: Callable[[Mapping[str, Any], Path], None] | None = None
+    check: Callable[[Run, Path], None] | None = None
 
 
-def failing_test_is_named(run: Mapping[str, Any], project: Path) -> None:
+def failing_test_is_named(run: Run, project: Path) -> None:
     """The broken test is named by its node id, with a line inside it."""
     (rung,) = [rung for rung in run["rungs"] if rung["verify_rung"] == "test.scoped"]
     lines = {test["nodeid"]: test["line"] for test in rung["tests"]["failing"]}
@@ -56,7 +58,7 @@ def failing_test_is_named(run: Mapping[str, Any], project: Path) -> None:
         raise Unexpected(f"line {lines[BROKEN_TEST]} is not in {name}, which begins at line {first}")
 
 
-def no_test_ran(run: Mapping[str, Any], project: Path) -> None:
+def no_test_ran(run: Run, project: Path) -> None:
     """A change that is only a comment needs no test."""
     states = {rung["verify_rung"]: rung["state"] for rung in run["rungs"]}
     if states.get("test.scoped", "skipped") != "skipped":
@@ -130,18 +132,15 @@ def make_repository(project: Path, variables: Mapping[str, str]) -> None:
         subprocess.run(["git", *identity, *command], cwd=project, env=variables, check=True)
 
 
-def glideslope(project: Path, variables: Mapping[str, str], *arguments: str) -> tuple[int, Any]:
-    """Runs a command with `--json`.
-
-    Returns:
-        Its exit code, and the data of the envelope.
-    """
+def glideslope(project: Path, variables: Mapping[str, str], *arguments: str) -> Run:
+    """Runs a command with `--json`; returns the data of its envelope."""
     command = [sys.executable, "-m", "glideslope", *arguments, "--json"]
     done = subprocess.run(command, cwd=project, env=variables, stdout=subprocess.PIPE, text=True)
     envelope = json.loads(done.stdout)
     if not envelope["ok"]:
         raise Unexpected(f"`glideslope {' '.join(arguments)}`: {envelope['error']}")
-    return done.returncode, envelope["data"]
+    data: Run = envelope["data"]
+    return data
 
 
 def edit(project: Path, step: Step) -> None:
@@ -155,7 +154,7 @@ def edit(project: Path, step: Step) -> None:
     file.write_text(text.replace(step.find, step.put), encoding="utf-8")
 
 
-def take(step: Step, project: Path, variables: Mapping[str, str]) -> Mapping[str, Any]:
+def take(step: Step, project: Path, variables: Mapping[str, str]) -> Run:
     """Makes one edit, verifies it for a person to see, and compares the outcome.
 
     Raises:
@@ -166,7 +165,7 @@ def take(step: Step, project: Path, variables: Mapping[str, str]) -> Mapping[str
     shown = subprocess.run(
         [sys.executable, "-m", "glideslope", "verify", "standard"], cwd=project, env=variables
     )
-    _, run = glideslope(project, variables, "last")
+    run = glideslope(project, variables, "last")
     if shown.returncode != step.exit_code:
         raise Unexpected(f"exit code {shown.returncode}, expected {step.exit_code}; last run: {run}")
     failed = {rung["verify_rung"] for rung in run["rungs"] if rung["state"] == "fail"}
@@ -179,7 +178,7 @@ def take(step: Step, project: Path, variables: Mapping[str, str]) -> Mapping[str
     return run
 
 
-def print_time_split(runs: list[tuple[Step, Mapping[str, Any]]]) -> None:
+def print_time_split(runs: list[tuple[Step, Run]]) -> None:
     """Where the time went, one line a run; milliseconds."""
     rungs = ("diagnose.files", "compile.project", "build.affected", "test.scoped")
     print("\n=== where the time went (ms)\n")
@@ -199,10 +198,8 @@ def play(private: Path) -> None:
     """
     project, variables = private / "shop", environment(private)
     make_repository(project, variables)
-    runs: list[tuple[Step, Mapping[str, Any]]] = []
     try:
-        for step in STEPS:
-            runs.append((step, take(step, project, variables)))
+        runs = [(step, take(step, project, variables)) for step in STEPS]
     finally:
         stop = [sys.executable, "-m", "glideslope", "daemon", "stop"]
         stopped = subprocess.run(stop, cwd=project, env=variables, stdout=subprocess.DEVNULL).returncode
