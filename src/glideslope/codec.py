@@ -14,20 +14,20 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from dataclasses import fields as dataclass_fields
 from typing import TypeAlias, TypeVar, cast, get_args
 
 import msgspec
 
 from glideslope.errors import InternalError, Undecodable
 from glideslope.model.event import Event, Recorded
-from glideslope.model.ids import Scope
+from glideslope.model.ids import BlobId, Scope
+from glideslope.model.paths import RepoPath
 from glideslope.model.proof import RungProof
 from glideslope.model.result import RungResult
 from glideslope.model.run import Run
 from glideslope.model.rung import LadderPlan
 from glideslope.model.settings import Settings
-from glideslope.model.snapshot import Entries, Entry, Snapshot
+from glideslope.model.snapshot import Entries, Entry, FileMode, Snapshot
 from glideslope.model.task import TaskResult, TaskSpec
 
 SCHEMA = 1
@@ -177,34 +177,30 @@ def _recorded(fields: Document) -> Recorded:
     return Recorded(seq=envelope.seq, at=envelope.at, scope=envelope.scope, event=event)
 
 
-# A snapshot holds thousands of entries: each is a row of values in the order of its fields.
+# A snapshot holds thousands of entries: each is a row of values in the order of the fields of
+# `Entry`, and only its path can need an escape.
 
-_COLUMNS = tuple(field.name for field in dataclass_fields(Entry))
+_Rows: TypeAlias = dict[str, tuple[FileMode, BlobId, int, bool]]
 
 
 def _compact(entries: Entries) -> Plain:
-    return _escaped(
-        {
-            path: [entry.mode.value, entry.blob, entry.size_bytes, entry.stored]
-            for path, entry in sorted(entries.items())
-        }
-    )
+    return {
+        _escape(path): [entry.mode.value, entry.blob, entry.size_bytes, entry.stored]
+        for path, entry in sorted(entries.items())
+    }
 
 
-def _expanded(rows: Plain) -> Plain:
-    """Names the columns again; what is no row stays as it is, for the conversion to complain about."""
-    if not isinstance(rows, dict):
-        return rows
-    return {path: _named(row) for path, row in rows.items()}
-
-
-def _named(row: Plain) -> Plain:
-    return dict(zip(_COLUMNS, row, strict=False)) if isinstance(row, list) else row
+def _expanded(rows: Plain) -> Entries:
+    try:
+        found = msgspec.convert(rows, _Rows)
+    except msgspec.ValidationError as reason:
+        raise Undecodable(f"the entries of a snapshot cannot be read: {reason}") from reason
+    return {RepoPath(_unescape(path)): Entry(*row) for path, row in found.items()}
 
 
 def _snapshot(fields: Document) -> Snapshot:
-    entries = {name: _expanded(fields.get(name)) for name in ("entries", "inputs")}
-    return from_plain(Snapshot, {**fields, **entries})
+    head = from_plain(Snapshot, {**fields, "entries": {}, "inputs": {}})
+    return replace(head, entries=_expanded(fields.get("entries")), inputs=_expanded(fields.get("inputs")))
 
 
 # Surrogates, and the escape character itself, become the escape character and four digits.
@@ -215,6 +211,8 @@ _ESCAPED = re.compile(f"{_ESCAPE}([0-9a-f]{{4}})")
 
 
 def _escape(text: str) -> str:
+    if text.isascii() and _ESCAPE not in text:
+        return text
     return _TO_ESCAPE.sub(lambda found: f"{_ESCAPE}{ord(found[0]):04x}", text)
 
 
