@@ -188,6 +188,23 @@ class RungResult:
     next: str | None = None  # the command that would help
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectRung:
+    """How a rung ended for one project."""
+
+    state: RungState  # pass, fail, inconclusive, died, skipped
+    reason: str = ""
+    summary: str = ""
+    diagnostics: tuple[Diagnostic, ...] = ()
+    tests: TestCounts | None = None
+    covered: str = ""  # digest of the selection; "full" where everything ran
+    known_failures: tuple[str, ...] = ()
+    exit_code: int | None = None
+    log_ref: LogRef | None = None
+    stderr_tail: str | None = None
+    next: str | None = None
+
+
 class StaleReason(StrEnum):
     """Why a verdict no longer speaks of the workspace."""
 

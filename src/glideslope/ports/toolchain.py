@@ -15,9 +15,10 @@ from typing import Protocol
 from glideslope.model.ids import LogRef
 from glideslope.model.paths import RepoPath
 from glideslope.model.project import Interpreter, Project
-from glideslope.model.result import Diagnostic, RungState, TestCounts
+from glideslope.model.result import ProjectRung as ProjectRung
 from glideslope.model.rung import Rung, VerifyPolicy
 from glideslope.model.snapshot import Change, Entries
+from glideslope.model.task import TaskResult
 
 
 class Tree(Protocol):
@@ -122,23 +123,6 @@ class ChangeFacts:
     why: Mapping[str, str] = field(default_factory=dict)  # test file -> reason
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProjectRung:
-    """How a rung ended for one project."""
-
-    state: RungState  # pass, fail, inconclusive, died, skipped
-    reason: str = ""
-    summary: str = ""
-    diagnostics: tuple[Diagnostic, ...] = ()
-    tests: TestCounts | None = None
-    covered: str = ""  # digest of the selection; "full" where everything ran
-    known_failures: tuple[str, ...] = ()
-    exit_code: int | None = None
-    log_ref: LogRef | None = None
-    stderr_tail: str | None = None
-    next: str | None = None
-
-
 Script = Generator[tuple[Command, ...], tuple[Output, ...], ProjectRung]
 """Yields a batch of commands; is sent their outputs in the same order; returns the end."""
 
@@ -166,6 +150,14 @@ class Toolchain(Protocol):
 
     def script(self, rung: Rung, context: Context) -> Script:
         """The script of one rung for one project."""
+        ...
+
+    def covers(self, rung: Rung, context: Context) -> str:
+        """What a pass of the rung would cover: `full`, a digest of the selection, or empty."""
+        ...
+
+    def ending(self, output: Output) -> TaskResult:
+        """How a command ended as a task: completed, failed, timed_out or died, and in short why."""
         ...
 
     def progress(self, command: Command, line: bytes) -> str | None:
