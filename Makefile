@@ -34,7 +34,9 @@ $(READY): requirements/build.txt requirements/dev.txt pyproject.toml
 	  if "$$python" -c '$(CAN_RUN)' >/dev/null 2>&1; then found=$$python; break; fi; \
 	done; \
 	if [ -z "$$found" ]; then \
-	  if python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then \
+	  if [ -n "$(PYTHON)" ]; then \
+	    echo "PYTHON=$(PYTHON) is not a Python 3.11 or later with venv" >&2; \
+	  elif python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then \
 	    echo "Python is there but cannot make virtual environments: on Debian, apt-get install python3-venv" >&2; \
 	  else \
 	    echo "no Python 3.11 or later (tried: $(CANDIDATES)): on Debian, apt-get install python3 python3-venv, or PYTHON=/path/to/python" >&2; \
