@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
+
+from glideslope.model.result import Verdict
+from glideslope.model.rung import POLICY_ALIASES, Rung, VerifyPolicy
+from glideslope.model.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 DECISIONS = ROOT / "docs" / "decisions"
@@ -27,7 +34,7 @@ def test_changelog_fragments_are_named_subject_dot_type_and_begin_with_a_sentenc
     for fragment in fragments:
         assert FRAGMENT.fullmatch(fragment.name), fragment.name
         first = fragment.read_text().splitlines()[0]
-        assert first[0].isupper() and first.endswith("."), f"{fragment.name}: {first}"
+        assert re.fullmatch(r"[A-Z`].*\.", first), f"{fragment.name}: {first}"
 
 
 def test_decision_records_are_numbered_without_gaps_and_all_in_the_index() -> None:
@@ -46,3 +53,24 @@ def test_links_between_documents_lead_somewhere() -> None:
         for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", document.read_text(encoding="utf-8")):
             if "://" not in target:
                 assert (document.parent / target).exists(), f"{document.relative_to(ROOT)} -> {target}"
+
+
+def test_the_readme_gives_every_verdict_its_exit_code() -> None:
+    rows = re.findall(r"^\| `(\w+)` \|.*\| (\d+) \|$", (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert {verdict: int(code) for verdict, code in rows} == {
+        verdict.value: verdict.exit_code for verdict in Verdict
+    }
+
+
+def test_the_readme_names_every_policy_alias_and_rung() -> None:
+    named = set(re.findall(r"`([\w.]+)`", (ROOT / "README.md").read_text()))
+    assert {*VerifyPolicy, *POLICY_ALIASES, *Rung} <= named
+
+
+def test_the_documented_settings_are_all_settings_with_their_defaults() -> None:
+    block = re.search(
+        r"```toml\n(\[agent\.environment\].*?)```", (ROOT / "docs/settings.md").read_text(), re.DOTALL
+    )
+    assert block is not None
+    documented = tomllib.loads(block[1])["agent"]["environment"]
+    assert documented == json.loads(json.dumps(dataclasses.asdict(Settings().environment)))
