@@ -16,6 +16,13 @@ class Bus(Protocol):
         """Hands an already journaled event to every subscriber; never blocks."""
         ...
 
-    def subscribe(self) -> AbstractAsyncContextManager[AsyncIterator[Recorded]]:
-        """Opens a subscription that sees everything published from now on."""
+    def subscribe(self, *, after: int | None = None) -> AbstractAsyncContextManager[AsyncIterator[Recorded]]:
+        """Opens a subscription without gap or repetition, however slow its reader.
+
+        Args:
+            after: Recorded events above this number come first; None: only what is yet to come.
+
+        Raises:
+            InvalidInput: No event of that number was ever recorded.
+        """
         ...

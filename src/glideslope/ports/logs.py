@@ -21,3 +21,21 @@ class Logs(Protocol):
             UnknownId: No such log, or not a reference.
         """
         ...
+
+    def tail(self, ref: LogRef, *, lines: int) -> tuple[int, bytes, int]:
+        """The last lines, as `read` would give them.
+
+        Raises:
+            UnknownId: No such log, or not a reference.
+            InvalidInput: Fewer than no lines.
+        """
+        ...
+
+    def grep(self, ref: LogRef, pattern: str, *, offset: int = 0) -> tuple[int, bytes, int]:
+        """Where the search started, the lines a regular expression matches, and the total size.
+
+        Raises:
+            UnknownId: No such log, or not a reference.
+            InvalidInput: No regular expression, or one that takes too long.
+        """
+        ...
