@@ -1,0 +1,1 @@
+"""Settings: which keys there are, and how layers of them become one value."""
