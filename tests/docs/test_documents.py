@@ -11,12 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from glideslope.machines.settings.key import KEYS
 from glideslope.model.result import Verdict
 from glideslope.model.rung import POLICY_ALIASES, Rung, VerifyPolicy
 from glideslope.model.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 DECISIONS = ROOT / "docs" / "decisions"
+SETTINGS = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
 FRAGMENT = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*\.(breaking|feature|fix|deprecated|doc|internal)\.md")
 RECORD = re.compile(r"\d{4}-[a-z0-9]+(-[a-z0-9]+)*\.md")
 
@@ -68,9 +70,19 @@ def test_the_readme_names_every_policy_alias_and_rung() -> None:
 
 
 def test_the_documented_settings_are_all_settings_with_their_defaults() -> None:
-    block = re.search(
-        r"```toml\n(\[agent\.environment\].*?)```", (ROOT / "docs/settings.md").read_text(), re.DOTALL
-    )
+    block = re.search(r"```toml\n(\[agent\.environment\].*?)```", SETTINGS, re.DOTALL)
     assert block is not None
     documented = tomllib.loads(block[1])["agent"]["environment"]
     assert documented == json.loads(json.dumps(dataclasses.asdict(Settings().environment)))
+
+
+def test_the_documented_safety_keys_are_those_that_can_only_be_tightened() -> None:
+    paragraph = re.search(r"the safety keys (.*?) take the user's value", SETTINGS, re.DOTALL)
+    assert paragraph is not None
+    guarded = sorted(key.name.rpartition(".")[2] for key in KEYS if key.strictness is not None)
+    assert re.findall(r"`(\w+)`", paragraph[1]) == guarded
+
+
+def test_every_key_a_user_may_set_is_documented() -> None:
+    names = {key.name.rpartition(".")[2] for key in KEYS}
+    assert {name for name in names if not re.search(rf"^{name} = ", SETTINGS, re.MULTILINE)} == set()
