@@ -36,7 +36,7 @@ class Unexpected(Exception):
 class Step:
     """One edit, and what verifying it must say."""
 
-    title: str
+    title: str  # a short name, a colon, what happens
     path: str | None  # None: nothing is edited
     find: str = ""
     put: str = ""
@@ -68,16 +68,16 @@ def no_test_ran(run: Run, project: Path) -> None:
 ROUNDING = "return (cents * percent + 50) // 100"
 THRESHOLD = "if quantity >= discount.from_quantity:"
 STEPS = (
-    Step(title="a clean checkout, verified for the first time", path=None),
+    Step(title="clean checkout: verified for the first time", path=None),
     Step(
-        title="a comment is added",
+        title="comment: code that behaves as before",
         path=PRICING,
         find=ROUNDING,
         put=f"# Half up, as the invoices have it.\n    {ROUNDING}",
         check=no_test_ran,
     ),
     Step(
-        title="a type error: a function that promises an int returns a str",
+        title="type error: a function that promises an int returns a str",
         path=PRICING,
         find=ROUNDING,
         put='return f"{(cents * percent + 50) // 100}"',
@@ -85,13 +85,13 @@ STEPS = (
         red_at=STATIC,
     ),
     Step(
-        title="the type error is fixed",
+        title="type error fixed: the content is that of two verifies ago",
         path=PRICING,
         find='return f"{(cents * percent + 50) // 100}"',
         put=ROUNDING,
     ),
     Step(
-        title="a bug that only behaviour shows: the discount begins one piece too late",
+        title="bug: the discount begins one piece too late, which only a test can tell",
         path=PRICING,
         find=THRESHOLD,
         put=THRESHOLD.replace(">=", ">"),
@@ -100,7 +100,7 @@ STEPS = (
         check=failing_test_is_named,
     ),
     Step(
-        title="the bug is fixed",
+        title="bug fixed: the content is a known one again",
         path=PRICING,
         find=THRESHOLD.replace(">=", ">"),
         put=THRESHOLD,
@@ -182,12 +182,13 @@ def print_time_split(runs: list[tuple[Step, Run]]) -> None:
     """Where the time went, one line a run; milliseconds."""
     rungs = ("diagnose.files", "compile.project", "build.affected", "test.scoped")
     print("\n=== where the time went (ms)\n")
-    print(f"{'':34.34} {'verdict':8}{'wall':>7}{'tasks':>7}", *(f"{rung:>16}" for rung in rungs), sep="")
+    print(f"{'':20}{'verdict':8}{'wall':>7}{'tasks':>7}", *(f"{rung:>16}" for rung in rungs), sep="")
     for step, run in runs:
         spent = {rung["verify_rung"]: rung["duration_ms"] for rung in run["rungs"]}
         cells = (f"{'-' if spent.get(rung) is None else spent[rung]:>16}" for rung in rungs)
         wall, tasks = run["time_ms"]["wall"], run["time_ms"]["environment"]
-        print(f"{step.title:34.34} {run['verdict']:8}{wall:>7}{tasks:>7}", *cells, sep="")
+        name = step.title.partition(":")[0]
+        print(f"{name:20}{run['verdict']:8}{wall:>7}{tasks:>7}", *cells, sep="")
 
 
 def play(private: Path) -> None:
