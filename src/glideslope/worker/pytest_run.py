@@ -29,7 +29,9 @@ import os
 import re
 import sys
 import types
-from typing import Any, Optional
+from typing import Any, Callable, Optional, TypeVar
+
+Hook = TypeVar("Hook", bound=Callable[..., object])
 
 
 def _load_stream() -> types.ModuleType:
@@ -40,7 +42,7 @@ def _load_stream() -> types.ModuleType:
     return module
 
 
-stream = _load_stream()
+stream: Any = _load_stream()
 
 
 def _rendered(value: object) -> str:
@@ -82,13 +84,13 @@ def message_of(longrepr: Any, text: str) -> str:
     """One short sentence of what went wrong."""
     crash = getattr(longrepr, "reprcrash", None)
     if crash is not None:
-        return stream.shortened(_rendered(crash.message), stream.MESSAGE_CHARS)
+        return str(stream.shortened(_rendered(crash.message), stream.MESSAGE_CHARS))
     said = _SAYS.findall(text)
     if said:
-        return stream.shortened(said[-1], stream.MESSAGE_CHARS)
+        return str(stream.shortened(said[-1], stream.MESSAGE_CHARS))
     named = _NAMED.findall(text)
     lines = [line for line in text.splitlines() if line.strip()]
-    return stream.shortened(named[-1] if named else (lines[-1] if lines else ""), stream.MESSAGE_CHARS)
+    return str(stream.shortened(named[-1] if named else (lines[-1] if lines else ""), stream.MESSAGE_CHARS))
 
 
 class _Failure:
@@ -172,7 +174,7 @@ class Recorder:
         spots = places(report.longrepr) or places_in_text(text)
         absolute = [(self._abspath(self._join(self.start_folder, path)), line) for path, line in spots]
         inside = [spot for spot in absolute if spot[0].startswith(self._join(self.start_folder, ""))]
-        path, line = (inside or absolute or [(own, 0)])[-1]
+        path, line = (inside or absolute or [(own or self.start_folder, 0)])[-1]
         self.emit(
             "collect_error",
             nodeid=report.nodeid,
@@ -223,15 +225,23 @@ def plugin_for(
 ) -> object:
     """Builds the plugin object around a recorder."""
     emit = recorder.emit
+
+    def hook(first: bool = False, last: bool = False, optional: bool = False) -> Callable[[Hook], Hook]:
+        def mark(function: Hook) -> Hook:
+            pytest.hookimpl(tryfirst=first, trylast=last, optionalhook=optional)(function)
+            return function
+
+        return mark
+
     neutralised: list[str] = []
 
     class Plugin:
-        @pytest.hookimpl(tryfirst=True)
+        @hook(first=True)
         def pytest_cmdline_main(self, config: Any) -> None:
             if keep_steady:
                 neutralised.extend(steady(config.option))
 
-        @pytest.hookimpl(trylast=True)
+        @hook(last=True)
         def pytest_sessionstart(self, session: Any) -> None:
             recorder.rootdir = str(session.config.rootpath)
             terminal = session.config.pluginmanager.get_plugin("terminalreporter")
@@ -241,15 +251,15 @@ def plugin_for(
         def pytest_deselected(self, items: Any) -> None:
             recorder.deselected += len(items)
 
-        @pytest.hookimpl(trylast=True)
+        @hook(last=True)
         def pytest_collection_finish(self, session: Any) -> None:
             emit("collected", total=len(session.items), deselected=recorder.deselected)
 
-        @pytest.hookimpl(optionalhook=True)
+        @hook(optional=True)
         def pytest_xdist_node_collection_finished(self, ids: Any) -> None:
             emit("collected", total=len(ids), deselected=recorder.deselected)
 
-        @pytest.hookimpl(trylast=True)
+        @hook(last=True)
         def pytest_collectreport(self, report: Any) -> None:
             if report.failed:
                 recorder.collect_error(report)
@@ -260,11 +270,11 @@ def plugin_for(
             emit("start", nodeid=nodeid)
 
         # Last, so that the terminal has counted the report before us.
-        @pytest.hookimpl(trylast=True)
+        @hook(last=True)
         def pytest_runtest_logreport(self, report: Any) -> None:
             recorder.add(report)
 
-        @pytest.hookimpl(trylast=True)
+        @hook(last=True)
         def pytest_runtest_logfinish(self, nodeid: str) -> None:
             recorder.close(nodeid)
 
@@ -277,7 +287,7 @@ def plugin_for(
         def pytest_keyboard_interrupt(self, excinfo: Any) -> None:
             emit("interrupt", message=stream.shortened(_rendered(excinfo.exconly()), stream.MESSAGE_CHARS))
 
-        @pytest.hookimpl(trylast=True)
+        @hook(last=True)
         def pytest_sessionfinish(self, session: Any) -> None:
             for nodeid in list(recorder.open):
                 recorder.close(nodeid)
