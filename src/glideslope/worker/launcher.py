@@ -62,11 +62,11 @@ def _serve(channel: socket.socket, ids: Optional[Tuple[bool, int, int]]) -> None
     signal.set_wakeup_fd(wake_w, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     while True:
-        ready = select.select([channel, wake_r], [], [])[0]
+        ready = select.select([channel.fileno(), wake_r], [], [])[0]
         if wake_r in ready:
             os.read(wake_r, 4096)
             _reap(hosts, live=ids is None)
-        if channel in ready:
+        if channel.fileno() in ready:
             handles = _receive(channel)
             if not handles:
                 return
@@ -94,10 +94,10 @@ def _fork_host(handles: List[int], ids: Optional[Tuple[bool, int, int]], channel
     if host:
         return host
     code = 70
+    control = socket.socket(fileno=handles[1])
     try:
         signal.set_wakeup_fd(-1)
         channel.close()
-        control = socket.socket(fileno=handles[1])
         _host(handles, ids, control, launcher)
         code = 0
     except Exception as error:  # noqa: BLE001 - the worker's edge: whatever broke is told, never lost

@@ -10,7 +10,7 @@ import select
 import signal
 import socket
 import time
-from typing import Any, Dict, Iterable, List, Tuple
+from typing import Any, Dict, Iterable, List, Set, Tuple
 
 from . import namespaces as ns
 from .exec_host import Control, Exec, Streams, be_task, is_alive
@@ -42,7 +42,7 @@ def sweep(root: int, spare: Iterable[int] = ()) -> Tuple[int, int]:
     Returns:
         How many processes were killed, and how many were left after two seconds.
     """
-    killed = set()
+    killed: Set[int] = set()
     deadline = time.monotonic() + _SWEEP_S
     clean = 0
     while clean < 2:

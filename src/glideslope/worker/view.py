@@ -130,11 +130,6 @@ def _places(view: View, request: Dict[str, Any]) -> List[Place]:
         # Root may open a raw disk by its device node, whatever the mounts say.
         places["/dev"] = Place("devices", "/dev", -1, True, False)
         covered.append("/dev")
-        for name in _DEVICES:
-            if os.path.exists("/dev/" + name):
-                places.setdefault(
-                    "/dev/" + name, _place("bind", "/dev/" + name, _open("/dev/" + name), False)
-                )
     visible = list(request["visible"])
     for bound in request["binds"]:
         visible += _add_bind(view, places, bound)
@@ -207,9 +202,26 @@ def _own_folder(place: Place, scratch: str) -> str:
         for name in SUBSTRATE:
             os.mkdir(path + "/" + name, 0o700)
     if place.kind == "devices":
-        for name, text in _DEVICE_LINKS:
-            os.symlink(text, path + "/" + name)
+        _fill_devices(path)
     return path
+
+
+def _fill_devices(folder: str) -> None:
+    """Shows the harmless devices in a folder that is to cover `/dev`."""
+    for name, text in _DEVICE_LINKS:
+        os.symlink(text, folder + "/" + name)
+    for name in _DEVICES:
+        try:
+            source = os.open("/dev/" + name, os.O_PATH | os.O_CLOEXEC)
+        except FileNotFoundError:
+            continue
+        point = folder + "/" + name
+        if stat.S_ISDIR(os.fstat(source).st_mode):
+            os.mkdir(point)
+        else:
+            os.close(os.open(point, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+        ns.bind(source, point)
+        os.close(source)
 
 
 def _put_root(view: View, scratch: str) -> None:

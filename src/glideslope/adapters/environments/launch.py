@@ -26,7 +26,8 @@ from glideslope.errors import HostUnavailable
 from glideslope.model.sandbox import ExecOutcome, ExecSpec, TimeLimit
 from glideslope.ports.environment import ExecWatch
 
-_BOOT = os.path.join(os.path.dirname(__file__), "..", "..", "worker", "boot.py")
+BOOT = os.path.normpath(os.path.join(os.path.dirname(__file__), "..", "..", "worker", "boot.py"))
+"""The program that starts our helper processes."""
 _PASSED = ("PATH", "LD_LIBRARY_PATH")
 _READ_BYTES = 256 * 1024
 _PIPE_BYTES = 1024 * 1024
@@ -166,7 +167,7 @@ def _spawn(python: str, kind: str, handle: int) -> subprocess.Popen[bytes]:
     passed = {
         name: text for name, text in os.environ.items() if name in _PASSED or name.startswith("GLIDESLOPE")
     }
-    argv = [python, "-I", "-S", "-X", "utf8", os.path.normpath(_BOOT), "launcher", kind, str(handle)]
+    argv = [python, "-I", "-S", "-X", "utf8", BOOT, "launcher", kind, str(handle)]
     return subprocess.Popen(
         argv,
         pass_fds=(handle,),
