@@ -332,8 +332,9 @@ def terms(survey: Survey, toolchain: Toolchain, isolation: str) -> Terms:
 def _advance(script: Script, outputs: tuple[Output, ...] | None) -> tuple[Command, ...] | ProjectRung:
     try:
         return next(script) if outputs is None else script.send(outputs)
-    except StopIteration as end:
-        return end.value
+    except StopIteration as stopped:
+        end: ProjectRung = stopped.value
+        return end
 
 
 def _lost(output: Output) -> ProjectRung:

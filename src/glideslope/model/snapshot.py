@@ -53,6 +53,11 @@ class Snapshot:
     git: GitState | None  # None: not a repository
     dirty_paths: tuple[RepoPath, ...]  # against HEAD, sorted; outside git: empty
 
+    @property
+    def complete(self) -> bool:
+        """Whether every byte of it is stored, so that it can be built again later."""
+        return all(entry.stored for entry in self.entries.values())
+
     def entry(self, path: RepoPath) -> Entry | None:
         """The entry at a path, from the tree or from the declared inputs."""
         return self.entries.get(path) or self.inputs.get(path)

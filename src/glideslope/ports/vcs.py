@@ -30,6 +30,7 @@ class TreeLease:
     objects: str | None  # host path of the user's object store, to be bound read-only
     objects_at: str | None  # where, relative to the workspace root, the git layer expects it
     large: tuple[tuple[RepoPath, str], ...] = ()  # files bound from the live tree: path, host path
+    fresh_paths: tuple[RepoPath, ...] = ()  # modules rewritten since the tree last had them
 
 
 class Vcs(Protocol):
