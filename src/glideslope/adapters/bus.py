@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from glideslope.errors import InvalidInput
@@ -53,25 +53,38 @@ class JournalBus:
         if after is not None and not 0 <= after <= self._last:
             text = f"the journal ends at {self._last}, nothing can follow {after}: start from 0"
             raise InvalidInput(text, field="after", value=after)
-        events = self._follow(self._last if after is None else after)
-        try:
-            yield events
-        finally:
-            await events.aclose()
+        yield _Subscription(self, self._last if after is None else after)
 
-    async def _follow(self, seen: int) -> AsyncGenerator[Recorded, None]:
-        while True:
-            news = self._news
-            for recorded in self._next_page(seen):
-                yield recorded
-                seen = recorded.seq
-            if seen < self._last:
-                await asyncio.sleep(0)  # a long replay lets the others work
-            else:
-                await news.wait()
+    async def wait_beyond(self, seen: int, *, have: bool) -> None:
+        """Waits for an event above `seen` unless one is at hand; lets others work in any case."""
+        if have or seen < self._last:
+            await asyncio.sleep(0)
+        else:
+            await self._news.wait()
 
-    def _next_page(self, seen: int) -> list[Recorded]:
+    def page(self, seen: int) -> list[Recorded]:
         """Some events after `seen`, in order, without a gap before them; empty when there are none."""
         if self._window and self._window[0].seq <= seen + 1:
             return [recorded for recorded in self._window if recorded.seq > seen]
         return list(self._journal.read(after=seen, limit=PAGE))
+
+
+class _Subscription:
+    """One reader's place. No generator: a wait that was given up must not be the end of it."""
+
+    def __init__(self, bus: JournalBus, seen: int) -> None:
+        self._bus = bus
+        self._seen = seen
+        self._page: deque[Recorded] = deque()
+
+    def __aiter__(self) -> AsyncIterator[Recorded]:
+        return self
+
+    async def __anext__(self) -> Recorded:
+        # Nothing is taken off the page before the last wait: a cancelled wait loses no event.
+        while not self._page:
+            self._page.extend(self._bus.page(self._seen))
+            await self._bus.wait_beyond(self._seen, have=bool(self._page))
+        recorded = self._page.popleft()
+        self._seen = recorded.seq
+        return recorded

@@ -87,16 +87,15 @@ class SqliteJournal:
         if os.path.exists(path + _MARK):
             _set_aside(path)
         try:
-            self._database = _opened(path)
+            self._database, self._last = _opened(path)
         except sqlite3.DatabaseError as error:
             if not _is_damage(error):
                 raise self._unavailable(error) from error
             _set_aside(path)
             try:
-                self._database = _opened(path)
+                self._database, self._last = _opened(path)
             except sqlite3.DatabaseError as again:
                 raise self._unavailable(again) from again
-        self._last = self._value("SELECT coalesce(max(seq), 0) FROM events")
 
     def append(self, event: Event, *, scope: Scope | None) -> Recorded:
         """Stores an event durably and returns it with its sequence number."""
@@ -300,9 +299,6 @@ class SqliteJournal:
             except sqlite3.DatabaseError as error:
                 raise self._unavailable(error) from error
 
-    def _value(self, statement: str) -> int:
-        return int(self._rows(statement)[0][0])
-
     def _unavailable(self, error: sqlite3.DatabaseError) -> StateUnavailable:
         if _is_damage(error):
             return self._damaged(error)
@@ -351,8 +347,8 @@ _TRIM_EVENTS = """
 """
 
 
-def _opened(path: str) -> sqlite3.Connection:
-    """A connection on a sound file of this schema; transactions are ours to open."""
+def _opened(path: str) -> tuple[sqlite3.Connection, int]:
+    """A connection on a file of this schema, and its newest number; transactions are ours to open."""
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
     except OSError as error:
@@ -362,10 +358,11 @@ def _opened(path: str) -> sqlite3.Connection:
         database.execute("PRAGMA journal_mode = WAL")
         database.execute("PRAGMA synchronous = NORMAL")
         _migrate(database, path)
+        (last,) = database.execute("SELECT coalesce(max(seq), 0) FROM events").fetchone()
     except BaseException:
         database.close()
         raise
-    return database
+    return database, int(last)
 
 
 def _migrate(database: sqlite3.Connection, path: str) -> None:
