@@ -45,7 +45,12 @@ def facts(m: ModuleType, state: Any, number: int) -> Iterator[Any]:
     yield m.Asked(**new, content=other, question="q")
     yield m.Planned(epoch=open_id, plan=PLAN)
     yield m.Planned(epoch="strange", plan=PLAN)
-    for rung, end in ((Rung.DIAGNOSE, PASS), (Rung.COMPILE, PASS), (Rung.DIAGNOSE, FAIL), (Rung.COMPILE, DIED)):
+    for rung, end in (
+        (Rung.DIAGNOSE, PASS),
+        (Rung.COMPILE, PASS),
+        (Rung.DIAGNOSE, FAIL),
+        (Rung.COMPILE, DIED),
+    ):
         yield m.RungEnded(epoch=open_id, result=RungResult(rung=rung, state=end))
     yield m.RungEnded(epoch="strange", result=RungResult(rung=Rung.DIAGNOSE, state=PASS))
     yield m.Looked(content=same)
@@ -205,7 +210,10 @@ def test_every_short_history_keeps_the_invariants() -> None:
         ("case Planned() if epoch.plan is None:", "case Planned():"),
         ("== (fact.content, fact.question):", "== (fact.content, epoch.question):"),
         ("state, superseded = _stale(state, epoch, ", "_, superseded = state, ()  # ("),
-        ("    if epoch.confirming:\n        return closed, (ended,)\n", "    if True:\n        return closed, (ended,)\n"),
+        (
+            "    if epoch.confirming:\n        return closed, (ended,)\n",
+            "    if True:\n        return closed, (ended,)\n",
+        ),
         ("for kept in state.watched if kept.current != (kept.content == now))", "for kept in state.watched)"),
         ("tuple(replace(kept, current=kept.content == now) for kept in state.watched)", "state.watched"),
         ("Verdict.CANCELLED, cancelled=fact.reason", "Verdict.GREEN, cancelled=fact.reason"),

@@ -199,7 +199,11 @@ def test_every_way_the_rungs_can_end_gives_the_verdict_of_the_first_rule_that_ho
         (check_folds, "and found.reason == GENERATED_STALE", ""),
         (check_folds, "if reached or noted:", "if True:"),
         (check_folds, "found.rung is Rung.COMPILE and found.state is RungState.PASS", "True"),
-        (check_folds, "    if planned.skipped is not None:\n        return RungResult", "    if 0:\n        return RungResult"),
+        (
+            check_folds,
+            "    if planned.skipped is not None:\n        return RungResult",
+            "    if 0:\n        return RungResult",
+        ),
         (check_folds, "ENDS_THE_CLIMB or result.state is RungState.RUNNING", "ENDS_THE_CLIMB"),
         (check_folds, "frozenset({RungState.FAIL, RungState.DIED,", "frozenset({RungState.DIED,"),
     ],

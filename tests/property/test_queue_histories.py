@@ -22,9 +22,7 @@ DONE = TaskResult(state=TaskState.COMPLETED)
 
 def spec(number: int, target: str, lane: Lane, run: str | None) -> TaskSpec:
     key = TaskKey(kind="pytest.run", target=target, sandbox_id="x", snapshot=SnapshotId("s1-a"))
-    return TaskSpec(
-        id=TaskId(f"t{number}"), key=key, lane=lane, run=RunId(run) if run else None, rung=None
-    )
+    return TaskSpec(id=TaskId(f"t{number}"), key=key, lane=lane, run=RunId(run) if run else None, rung=None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,9 +203,18 @@ def test_every_short_history_keeps_the_invariants() -> None:
         ("_replaced(queue, held, replace(held, cancelling=reason))", "queue"),
         ("held for held in queue.running if held is not over)", "held for held in queue.running)"),
         ("return queue.background_held and ", "return "),
-        ("    if over is None:\n        return queue, ()\n", "    if over is None:\n        over = queue.running[0] if queue.running else None\n    if over is None:\n        return queue, ()\n"),
-        ("    if queue.closed:\n        return queue, (AnnounceQueued", "    if False:\n        return queue, (AnnounceQueued"),
-        ("    queue, started = _start(queue)\n", "    queue, started = _start(queue) if effects else (queue, ())\n"),
+        (
+            "    if over is None:\n        return queue, ()\n",
+            "    if over is None:\n        over = queue.running[0] if queue.running else None\n    if over is None:\n        return queue, ()\n",
+        ),
+        (
+            "    if queue.closed:\n        return queue, (AnnounceQueued",
+            "    if False:\n        return queue, (AnnounceQueued",
+        ),
+        (
+            "    queue, started = _start(queue)\n",
+            "    queue, started = _start(queue) if effects else (queue, ())\n",
+        ),
     ],
 )
 def test_a_planted_bug_is_found(
@@ -234,7 +241,11 @@ class LongHistories(RuleBasedStateMachine):
     def begin(self, cap: int) -> None:
         self.state = queue.Queue(cap=cap)
 
-    @rule(work=st.sampled_from("abcdef"), lane=st.sampled_from(Lane), run=st.sampled_from(["r1", "r2", "r3", None]))
+    @rule(
+        work=st.sampled_from("abcdef"),
+        lane=st.sampled_from(Lane),
+        run=st.sampled_from(["r1", "r2", "r3", None]),
+    )
     def submit(self, work: str, lane: Lane, run: str | None) -> None:
         self.tell(queue.Submitted(spec=spec(self.seen.steps + 1, work, lane, run)))
 
