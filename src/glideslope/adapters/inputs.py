@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from glideslope.adapters.listing import JUNK_FOLDERS, is_carried
-from glideslope.adapters.statcache import Look, is_settled, look_at
+from glideslope.adapters.statcache import Look, is_settled, look_at, look_at_many
 from glideslope.model.paths import RepoPath
 
 LIMIT_BYTES = 64 * 1024 * 1024
@@ -62,11 +62,17 @@ class InputFinder:
             else None
         )
         self._memory: dict[str, _Folder] = {}
+        self._hosts: list[bytes] = []  # of the remembered folders, in their order
+        self._found: list[RepoPath] = []
+        self.is_unchanged = False  # every folder looked as in the search before
 
     def find(self) -> list[RepoPath]:
         """Every path that matches now; tracked ones too. A folder that cannot be listed holds none."""
         if self._matches is None:
             return []
+        self.is_unchanged = self._looks_the_same()
+        if self.is_unchanged:
+            return self._found
         found: list[RepoPath] = []
         fresh: dict[str, _Folder] = {}
         waiting = [""]
@@ -77,11 +83,28 @@ class InputFinder:
                 fresh[path] = folder
                 found += folder.matching
                 waiting += folder.folders
-        self._memory = fresh
+        self._memory, self._found = fresh, found
+        self._hosts = [self._host(path) for path in fresh]
         return found
 
+    def covers(self, folder: str) -> bool:
+        """Whether a folder was among those the last search looked at."""
+        return folder in self._memory
+
+    def _looks_the_same(self) -> bool:
+        known = self._memory.values()
+        if not known or not all(folder.settled for folder in known):
+            return False
+        try:
+            return look_at_many(self._hosts) == [folder.look for folder in known]
+        except OSError:
+            return False
+
+    def _host(self, path: str) -> bytes:
+        return os.path.join(self._root, path.encode("utf-8", "surrogateescape")) if path else self._root
+
     def _folder(self, path: str) -> _Folder | None:
-        host = os.path.join(self._root, path.encode("utf-8", "surrogateescape")) if path else self._root
+        host = self._host(path)
         started_ns = time.time_ns()
         try:
             look = look_at(host)

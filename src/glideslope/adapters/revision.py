@@ -7,13 +7,14 @@ import re
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from glideslope.adapters.git import Git, git_failed
 from glideslope.adapters.store import Store
 from glideslope.errors import InvalidInput
 from glideslope.model.ids import BlobId, CommitId
 from glideslope.model.paths import RepoPath
-from glideslope.model.snapshot import Entry, FileMode
+from glideslope.model.snapshot import Entries, Entry, FileMode
 
 _GITLINK = "160000"
 _KEPT = 8  # trees remembered
@@ -37,6 +38,7 @@ class Revisions:
         self._git = git
         self._store = store
         self._rows: dict[tuple[str, CommitId], tuple[TreeRow, ...]] = {}
+        self._entries: dict[tuple[str, CommitId], tuple[tuple[int, int] | None, Entries]] = {}
         self._translated: dict[str, BlobId | None] = {}  # sha256 object -> our id; None: not there
         self._lock = threading.Lock()
 
@@ -68,7 +70,7 @@ class Revisions:
                     self._rows.pop(next(iter(self._rows)))
         return kept
 
-    def entries(self, scope: str, commit: CommitId) -> dict[RepoPath, Entry]:
+    def entries(self, scope: str, commit: CommitId) -> Entries:
         """The files of a commit with their raw content stored.
 
         A blob that a partial clone lacks gives an entry that is not stored.
@@ -77,7 +79,19 @@ class Revisions:
             EnvironmentBroken: The repository is damaged.
             StateUnavailable: The store cannot be written.
         """
-        rows = self.rows(scope, commit)
+        generation = self._store.generation()
+        with self._lock:
+            kept = self._entries.get((scope, commit))
+        if kept is not None and generation is not None and kept[0] == generation:
+            return kept[1]
+        entries = self._read_entries(self.rows(scope, commit), scope)
+        with self._lock:
+            self._entries[scope, commit] = (self._store.generation(), entries)
+            while len(self._entries) > _KEPT:
+                self._entries.pop(next(iter(self._entries)))
+        return entries
+
+    def _read_entries(self, rows: Sequence[TreeRow], scope: str) -> Entries:
         stored = self._store.known()
         missing = [row for row in rows if not _is_sha1(row.object) or row.object not in stored]
         by_folder: dict[str, list[str]] = {}
@@ -86,7 +100,7 @@ class Revisions:
                 by_folder.setdefault(row.folder, []).append(row.object)
         for folder, objects in by_folder.items():
             self._import(os.path.join(scope, folder) if folder else scope, objects)
-        return {row.path: self._entry(row) for row in rows}
+        return MappingProxyType({row.path: self._entry(row) for row in rows})
 
     def ids(self, scope: str, commit: CommitId) -> dict[RepoPath, tuple[FileMode, str]]:
         """Mode and blob id of each file of a commit; stores content only where ids need translating."""

@@ -15,7 +15,7 @@ import stat
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from glideslope.adapters import statcache
@@ -24,7 +24,7 @@ from glideslope.adapters.gitstate import RefsReader
 from glideslope.adapters.inputs import LIMIT_BYTES, InputFinder
 from glideslope.adapters.listing import Excluded, Listed, Lister, Moved, unreadable
 from glideslope.adapters.rawtree import RawTree
-from glideslope.adapters.statcache import Known, Look, is_settled, look_at, look_of
+from glideslope.adapters.statcache import Known, Look, is_settled, look_at, look_at_many, look_of
 from glideslope.adapters.store import Store
 from glideslope.adapters.workspace import Layouts
 from glideslope.errors import InvalidInput, SnapshotStale
@@ -64,6 +64,7 @@ class _Found:
     folders: Mapping[str, _Identity | None]  # which folder lies at each path that holds files
     files: Mapping[RepoPath, bool]  # path -> tracked
     kept_off: frozenset[RepoPath]  # in the index, kept off the disk by a sparse checkout
+    changed: frozenset[RepoPath]  # look otherwise than in the pass before
 
 
 def snapshot_id(tree: TreeId, inputs_digest: str) -> SnapshotId:
@@ -110,7 +111,10 @@ class SnapshotReader:
         self._lock = threading.Lock()
         self._known: dict[RepoPath, Known] = {}
         self._is_loaded = False
-        self._is_unsettled = True
+        self._digested: Mapping[RepoPath, bool] | None = None  # the files whose digests are complete
+        self._unsettled: frozenset[RepoPath] = frozenset()  # too young when read: read again
+        self._flat: list[Look | None] = []  # looks in the order of `_hosts`
+        self._absent: tuple[RepoPath, ...] = ()  # listed, not there
         self._found: _Found | None = None
         self._hosts: dict[RepoPath, bytes] = {}
         self._tree = RawTree()
@@ -162,15 +166,15 @@ class SnapshotReader:
     def _pass(self) -> Reading:
         with contextlib.ExitStack() as stack:
             layout = self._layouts.of(self._workspace) if self._workspace.is_git else None
-            refs = self._refs.start(self._workspace.scope) if layout else None
+            refs = self._refs.start(self._workspace.scope, layout) if layout else None
             if refs:
-                stack.callback(refs.kill)
+                stack.callback(refs.cancel)
             self._load()
-            found = self._gather()
-            inputs = self._gather_inputs(found)
+            found, matching = self._gather()
+            inputs = self._look_at_inputs(found, matching)
             if found is not self._found or not self._is_current(inputs):
                 self._digest(found, inputs)
-            git = self._refs.finish(refs, self._workspace.scope, layout) if refs and layout else None
+            git = refs.finish() if refs else None
         if self._unsaved >= _SAVE_AFTER:
             self._save()
         return self._reading(found, git)
@@ -192,42 +196,61 @@ class SnapshotReader:
 
     # What is there
 
-    def _gather(self) -> _Found:
+    def _gather(self) -> tuple[_Found, list[RepoPath]]:
         started = self._lister.start()
         try:
-            looks = self._look_at_all(self._hosts)
+            looks, changed = self._look_at_all()
             before = self._found
-            folders = {path: self._identity(path) for path in before.folders} if before else {}
+            matching = self._finder.find()
+            folders = self._folders_now(before) if before else {}
             listings = {"": self._lister.list("", started.pop("", None))}
             for folder in list(started):
                 listings[folder] = self._lister.list(folder, started.pop(folder))
         finally:
             for left in started.values():
                 left.kill()
-        if (
-            before
-            and looks == before.looks
-            and folders == before.folders
-            and _same(listings, before.listings)
-        ):
-            return before
-        return self._combine(listings, looks)
+        if before and changed is not None and folders == before.folders and _same(listings, before.listings):
+            return (replace(before, looks=looks, changed=changed) if changed else before), matching
+        return self._combine(listings, looks), matching
 
-    def _identity(self, path: str) -> _Identity | None:
-        look = self._look(RepoPath(path))
-        return (look.dev, look.ino, look.mode) if look else None
+    def _folders_now(self, before: _Found) -> Mapping[str, _Identity | None]:
+        """Which folders lie where those of the last pass lay."""
+        if self._finder.is_unchanged:
+            unseen = [path for path in before.folders if not self._finder.covers(path)]
+            return {**before.folders, **{path: self._identity(path) for path in unseen}}
+        return {path: self._identity(path) for path in before.folders}
 
-    def _look_at_all(self, hosts: Mapping[RepoPath, bytes]) -> dict[RepoPath, Look | None]:
+    def _look_at_all(self) -> tuple[Mapping[RepoPath, Look | None], frozenset[RepoPath] | None]:
+        """Looks at every path of the last pass again.
+
+        Returns:
+            The looks, the very same mapping if nothing changed; and the files that look different, None
+            if more than that changed or nothing is known to compare with.
+        """
+        before = self._found
         try:
-            return {path: look_at(host) for path, host in hosts.items()}
+            now = look_at_many(self._hosts.values())
         except OSError:
-            return {path: self._look(path) for path in hosts}
+            return {path: self._look(path) for path in [*self._hosts, *self._absent]}, None
+        absent = {path: self._look(path) for path in self._absent}
+        if before is None or any(absent.values()):
+            return dict(zip(self._hosts, map(Look._make, now), strict=True)) | absent, None
+        if now == self._flat:
+            return before.looks, frozenset()
+        pairs = zip(self._hosts, now, self._flat, strict=True)
+        changed = {path: Look._make(parts) for path, parts, old in pairs if parts != old}
+        are_files = all(_is_file(look) and _is_file(before.looks[path]) for path, look in changed.items())
+        return {**before.looks, **changed}, frozenset(changed) if are_files else None
 
     def _look(self, path: RepoPath) -> Look | None:
         try:
             return look_at(self._host(path))
         except OSError as error:
             raise unreadable(path, error) from None
+
+    def _identity(self, path: str) -> _Identity | None:
+        look = self._look(RepoPath(path))
+        return (look.dev, look.ino, look.mode) if look else None
 
     def _combine(
         self, listings: dict[str, tuple[Listed, ...]], before: Mapping[RepoPath, Look | None]
@@ -250,14 +273,17 @@ class SnapshotReader:
                         raise Moved(path)
                 elif not self._is_real(parent(path), folders):
                     continue  # a link stands where a folder of the index was
-                elif stat.S_ISREG(look.mode) or stat.S_ISLNK(look.mode):
+                elif _is_file(look):
                     files[path] = item.tracked
                 elif stat.S_ISDIR(look.mode) and self._is_nested(path) and path not in seen:
                     seen[path] = listings[path] if path in listings else self._lister.list(path)
                     waiting.append(path)
         self._lister.forget_all_but(seen)
-        self._hosts = {path: self._hosts.get(path) or self._host(path) for path in looks}
-        return _Found(seen, looks, folders, files, frozenset(kept_off))
+        self._hosts = {
+            path: self._hosts.get(path) or self._host(path) for path, look in looks.items() if look
+        }
+        self._absent = tuple(path for path, look in looks.items() if look is None)
+        return _Found(seen, looks, folders, files, frozenset(kept_off), frozenset(looks))
 
     def _is_real(self, folder: str, folders: dict[str, _Identity | None]) -> bool:
         """Whether a folder is there with no link on the way; remembers what it saw in `folders`."""
@@ -274,12 +300,12 @@ class SnapshotReader:
     def _is_nested(self, path: RepoPath) -> bool:
         return os.path.lexists(os.path.join(self._host(path), b".git"))
 
-    def _gather_inputs(self, found: _Found) -> dict[RepoPath, Look]:
+    def _look_at_inputs(self, found: _Found, matching: Iterable[RepoPath]) -> dict[RepoPath, Look]:
         inputs: dict[RepoPath, Look] = {}
-        for path in self._finder.find():
+        for path in matching:
             if path not in found.files:
                 look = self._look(path)
-                if look is not None and (stat.S_ISREG(look.mode) or stat.S_ISLNK(look.mode)):
+                if look is not None and _is_file(look):
                     inputs[path] = look
         total = sum(look.size_bytes for look in inputs.values())
         if total > LIMIT_BYTES:
@@ -296,18 +322,23 @@ class SnapshotReader:
 
     def _is_current(self, inputs: Mapping[RepoPath, Look]) -> bool:
         """Whether the last digests are still true, given that the listing and all looks are the same."""
-        if self._is_unsettled or self._store.generation() != self._generation:
+        if self._unsettled or self._store.generation() != self._generation:
             return False
         return self._inputs.keys() == inputs.keys() and all(
             self._known[path].look == look for path, look in inputs.items()
         )
 
     def _digest(self, found: _Found, inputs: Mapping[RepoPath, Look]) -> None:
-        self._found, self._ids = None, None
+        """Digests what may have changed; afterwards entries, inputs and tree are those of `found`."""
         known = self._known
         stored = self._store.known()
         generation = self._store.generation()
-        wanted = {path: look for path in found.files if (look := found.looks[path])} | dict(inputs)
+        is_partial = self._digested is found.files and generation == self._generation
+        self._found, self._digested = None, None
+        paths = (
+            (found.changed | self._unsettled).intersection(found.files) if is_partial else found.files.keys()
+        )
+        wanted = {path: look for path in paths if (look := found.looks[path])} | dict(inputs)
         made: dict[RepoPath, Known] = {}
         for path, look in wanted.items():
             item = known.get(path)
@@ -320,17 +351,26 @@ class SnapshotReader:
             ):
                 made[path] = self._read(path, may_skip=not tracked)
         self._check(made)
-        known.update(made)
-        gone = known.keys() - wanted.keys()
-        for path in gone:
-            del known[path]
-        self._unsaved += len(made) + len(gone)
-        self._replace(found.files, inputs)
+        self._learn(made, found, inputs)
+        self._replace(found.files, inputs, made.keys() if is_partial else None)
         # A file may have moved between the look and the reading: its later looks are the true ones.
-        looks = {**found.looks, **{path: item.look for path, item in made.items() if path in found.looks}}
-        self._is_unsettled = any(not known[path].settled for path in wanted)
-        self._generation = generation
-        self._found = _Found(found.listings, looks, found.folders, found.files, found.kept_off)
+        later = {
+            path: item.look for path, item in made.items() if found.looks.get(path, item.look) != item.look
+        }
+        self._found = replace(found, looks={**found.looks, **later}) if later else found
+        self._flat = [self._found.looks[path] for path in self._hosts]
+        self._digested, self._generation = found.files, generation
+
+    def _learn(self, made: Mapping[RepoPath, Known], found: _Found, inputs: Mapping[RepoPath, Look]) -> None:
+        self._known.update(made)
+        gone = self._known.keys() - found.files.keys() - inputs.keys()
+        for path in gone:
+            del self._known[path]
+        self._unsaved += len(made) + len(gone)
+        unsettled = (self._unsettled - made.keys()) | {
+            path for path, item in made.items() if not item.settled
+        }
+        self._unsettled = unsettled - gone
 
     def _check(self, made: Mapping[RepoPath, Known]) -> None:
         """Looks again at all that was read, and at the folders it was reached through."""
@@ -339,15 +379,28 @@ class SnapshotReader:
             if self._look(path) != item.look or not self._is_real(parent(path), folders):
                 raise Moved(path)
 
-    def _replace(self, files: Iterable[RepoPath], inputs: Iterable[RepoPath]) -> None:
-        now = {path: self._known[path].entry for path in sorted(files)}
-        for path in self._entries.keys() - now.keys():
-            self._tree.discard(path)
-        for path, entry in now.items():
+    def _replace(
+        self, files: Iterable[RepoPath], inputs: Iterable[RepoPath], only: Iterable[RepoPath] | None
+    ) -> None:
+        """Brings entries, inputs and tree up to date; `only`: the paths that can differ, None for all."""
+        if only is None:
+            now = {path: self._known[path].entry for path in sorted(files)}
+            gone = self._entries.keys() - now.keys()
+        else:
+            now, gone = self._entries, set()
+        changed = {}
+        for path in now if only is None else now.keys() & only:
+            entry = self._known[path].entry
             if self._entries.get(path) != entry:
-                self._tree.put(path, entry)
-        self._entries = now
-        self._inputs = {path: self._known[path].entry for path in sorted(inputs)}
+                changed[path] = entry
+        for path in gone:
+            self._tree.discard(path)
+        for path, entry in changed.items():
+            self._tree.put(path, entry)
+        after = {path: self._known[path].entry for path in sorted(inputs)}
+        if changed or gone or after != self._inputs:
+            self._ids = None
+        self._entries, self._inputs = {**now, **changed}, after
 
     def _read(self, path: RepoPath, *, may_skip: bool) -> Known:
         """Digests one file and stores it."""
@@ -397,6 +450,10 @@ class SnapshotReader:
 
 def _same(now: Mapping[str, tuple[Listed, ...]], before: Mapping[str, tuple[Listed, ...]]) -> bool:
     return now.keys() == before.keys() and all(now[folder] is before[folder] for folder in now)
+
+
+def _is_file(look: Look | None) -> bool:
+    return look is not None and (stat.S_ISREG(look.mode) or stat.S_ISLNK(look.mode))
 
 
 def _is_kept(entry: Entry, stored: Set[BlobId], tracked: bool) -> bool:

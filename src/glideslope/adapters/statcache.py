@@ -10,9 +10,10 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
+import operator
 import os
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -23,6 +24,7 @@ from glideslope.model.snapshot import Entry, FileMode
 _MAGIC = b"glideslope-stat-1\n"
 _RECORD = struct.Struct("<QQQqqIBB20sQ")
 _MODES = (FileMode.REGULAR, FileMode.EXECUTABLE, FileMode.SYMLINK)
+_PARTS = operator.attrgetter("st_dev", "st_ino", "st_size", "st_mtime_ns", "st_ctime_ns", "st_mode")
 _TICK_NS = 50_000_000  # kernel clocks that stamp files tick every 1-10 ms
 _COARSE_TICK_NS = 2_100_000_000  # file systems that only keep (even) seconds
 
@@ -66,7 +68,16 @@ def look_at(path: bytes) -> Look | None:
 
 def look_of(stat: os.stat_result) -> Look:
     """The part of a stat result that changes whenever content may have changed."""
-    return Look(stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_mode)
+    return Look(*_PARTS(stat))
+
+
+def look_at_many(paths: Iterable[bytes]) -> list[tuple[int, ...]]:
+    """Looks at paths that all exist, as fast as this language can: bare tuples, equal to their looks.
+
+    Raises:
+        OSError: One of them cannot be looked at.
+    """
+    return list(map(_PARTS, map(os.lstat, paths)))
 
 
 def is_settled(look: Look, *, read_from_ns: int) -> bool:

@@ -91,7 +91,7 @@ class Store:
         """Bytes of an object; None when it is not stored."""
         with self._lock:
             size = self._sizes.get(blob)
-        if size is None or not self.has(blob):
+        if size is None:
             try:
                 size = os.stat(self._path(blob)).st_size
             except OSError:

@@ -77,16 +77,16 @@ class LocalVcs:
             )
         commit = self._revisions.resolve(workspace.scope, revision)
         entries = self._revisions.entries(workspace.scope, commit)
-        for path in self._kept_off.get(workspace.scope, ()):
-            entries.pop(path, None)
+        kept_off = self._kept_off.get(workspace.scope)
+        if kept_off:
+            entries = {path: entry for path, entry in entries.items() if path not in kept_off}
         return Base(reason=BaseReason.GIVEN, entries=entries)
 
     def merge_base(self, workspace: Workspace, branches: Sequence[str]) -> CommitId | None:
         """Merge base of HEAD with the first of the branches that exists, unless HEAD is on it."""
         if not workspace.is_git:
             return None
-        started = self._refs.start(workspace.scope)
-        git = self._refs.finish(started, workspace.scope, self._layouts.of(workspace))
+        git = self._refs.start(workspace.scope, self._layouts.of(workspace)).finish()
         return self._revisions.merge_base(workspace.scope, branches, git.branch) if git.head else None
 
     def ancestors(self, workspace: Workspace, commits: Sequence[CommitId]) -> frozenset[CommitId]:
