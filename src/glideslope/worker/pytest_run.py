@@ -7,7 +7,7 @@ The stream is one JSON object a line, each with a `kind`:
     session        pytest, rootdir, neutralised
     collected      total, deselected
     collect_error  nodeid, path, line, message, detail
-    start          nodeid
+    start          nodeid, number, failed (how many so far)
     test           nodeid, outcomes, ms; a failing one also path, line, message, detail
     internal_error, interrupt   message
     finish         exit, warnings, deselected
@@ -15,8 +15,8 @@ The stream is one JSON object a line, each with a `kind`:
 
 Options of our own:
 
-    --only-from-stdin  collect only the files listed on standard input, one path a line, relative
-                       to the current directory; everything else about collection stays as it is
+    --only-from-stdin  collect only the files listed on standard input, ended by NUL, relative to
+                       the current directory; everything else about collection stays as it is
     --steady           ignore options that end a run early or reorder it, and name those in `session`
 
 The run must not be able to tell: no option, module, plugin name or warning is added, the script's
@@ -111,6 +111,8 @@ class Recorder:
         self.warnings = 0
         self.deselected = 0
         self.rendered = 0
+        self.begun = 0
+        self.failed = 0
         self.open: dict[str, tuple[list[str], float, Optional[_Failure]]] = {}
         self._abspath = os.path.abspath
         self._join = os.path.join
@@ -164,6 +166,7 @@ class Recorder:
         if ended is None:
             return
         outcomes, seconds, failure = ended
+        self.failed += failure is not None
         fields = failure.fields if failure else {}
         self.emit("test", nodeid=nodeid, outcomes=outcomes, ms=int(seconds * 1000), **fields)
 
@@ -267,7 +270,8 @@ def plugin_for(
                 emit("test", nodeid=report.nodeid, outcomes=["skipped"], ms=0)
 
         def pytest_runtest_logstart(self, nodeid: str) -> None:
-            emit("start", nodeid=nodeid)
+            recorder.begun += 1
+            emit("start", nodeid=nodeid, number=recorder.begun, failed=recorder.failed)
 
         # Last, so that the terminal has counted the report before us.
         @hook(last=True)

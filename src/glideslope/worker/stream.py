@@ -79,7 +79,7 @@ def read_selection() -> tuple[set[str], set[str]]:
     empty = os.open(os.devnull, os.O_RDONLY)
     os.dup2(empty, 0)
     os.close(empty)
-    files = {os.path.abspath(os.fsdecode(line)) for line in data.split(b"\n") if line}
+    files = {os.path.abspath(os.fsdecode(line)) for line in data.split(b"\0") if line}
     folders = set()
     for path in files:
         folder = os.path.dirname(path)

@@ -2,7 +2,7 @@
 
     python unittest_run.py --report-fd N --only-from-stdin -- UNITTEST ARGUMENTS
 
-Standard input lists the test files, one path a line, relative to the current directory; each is
+Standard input lists the test files, each ended by NUL, relative to the current directory; each is
 imported by the dotted name it has below its topmost package's folder, as discovery would do it.
 The arguments are dotted test names, where tests rather than files were chosen.
 """
@@ -73,7 +73,8 @@ class StreamingResult(unittest.TextTestResult):
         super().startTest(test)
         self._outcomes, self._failure, self._began = [], {}, self._clock()
         if not is_import_failure(test):
-            self.reporter.emit("start", nodeid=test.id())
+            failed = len(self.failures) + len(self.errors)
+            self.reporter.emit("start", nodeid=test.id(), number=self.testsRun, failed=failed)
 
     def stopTest(self, test: Any) -> None:
         """A test has ended: whatever it came to is sent."""
@@ -91,7 +92,7 @@ class StreamingResult(unittest.TextTestResult):
         self._outcomes.append(outcome)
         if self._failure:
             return
-        path, line = self._place(test, error)
+        own, path, line = self._place(test, error)
         message = "".join(traceback.format_exception_only(error[0], error[1])).strip()
         if is_import_failure(test):
             message = message.rpartition("\n")[2]  # the rest is a traceback in text
@@ -100,14 +101,15 @@ class StreamingResult(unittest.TextTestResult):
             detail = stream.shortened("".join(traceback.format_exception(*error)), stream.DETAIL_CHARS)
         self._sent += 1
         self._failure = {
+            "file": own,
             "path": path,
             "line": line,
             "message": stream.shortened(message, stream.MESSAGE_CHARS),
             "detail": detail,
         }
 
-    def _place(self, test: Any, error: Any) -> tuple[Optional[str], int]:
-        """The innermost line of the test's own file on the way to the failure."""
+    def _place(self, test: Any, error: Any) -> tuple[Optional[str], Optional[str], int]:
+        """The test's own file, and the innermost line of it on the way to the failure."""
         if is_import_failure(test):
             spots = [(os.path.abspath(path), int(line)) for path, line in _FRAME.findall(str(error[1]))]
             own = next((path for name, path in self.files.items() if test.id().endswith("." + name)), None)
@@ -120,7 +122,8 @@ class StreamingResult(unittest.TextTestResult):
                     (path for path in self.files.values() if any(spot[0] == path for spot in spots)), None
                 )
         within = [spot for spot in spots if spot[0] == own]
-        return (within or spots or [(own or "", 0)])[-1]
+        path, line = (within or spots or [(own or "", 0)])[-1]
+        return own, path, line
 
     def addSuccess(self, test: Any) -> None:
         """It passed."""
@@ -160,7 +163,8 @@ class StreamingResult(unittest.TextTestResult):
         """It passed although announced to fail, which unittest counts as a failure."""
         super().addUnexpectedSuccess(test)
         self._outcomes.append("failed")
-        self._failure = {"path": None, "line": 0, "message": "unexpected success", "detail": ""}
+        own = self.files.get(type(test).__module__)
+        self._failure = {"file": own, "path": own, "line": 0, "message": "unexpected success", "detail": ""}
 
     def addSubTest(self, test: Any, subtest: Any, err: Any) -> None:
         """A part of it ended."""

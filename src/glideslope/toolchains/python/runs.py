@@ -1,0 +1,153 @@
+"""Which processes run tests: the interpreter's ability, the split into runs, the command lines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+
+from glideslope.errors import UnknownId
+from glideslope.model.paths import RepoPath, is_beneath
+from glideslope.model.result import RungState
+from glideslope.ports.toolchain import Command, Context, ProjectRung, Side
+from glideslope.toolchains.python.units import PytestConfig
+
+_OLDEST_PYTEST = 7
+_FILES_A_PROCESS = 4  # below this, another process costs more than it saves
+_PYTEST_STYLE = re.compile(
+    r"^(?:import pytest\b|from pytest\b|(?:async )?def test|@pytest\.|class Test\w*(?:\((?:object)?\))?:)",
+    re.M,
+)
+
+
+def unable(context: Context, files: Iterable[RepoPath]) -> ProjectRung | None:
+    """Why the project's interpreter cannot run its tests; None where it can."""
+    version = context.interpreter.distributions.get("pytest")
+    python = context.interpreter.executable
+    if version is not None:
+        major = version.split(".")[0]
+        if major.isdigit() and int(major) < _OLDEST_PYTEST:
+            text = f"pytest {version} is too old: {_OLDEST_PYTEST}.0 or later is needed"
+            return _missing(text, f"{python} -m pip install 'pytest>={_OLDEST_PYTEST}'")
+        return None
+    for path in files:
+        if path.rpartition("/")[2] == "conftest.py" or _PYTEST_STYLE.search(_source(context, path)):
+            return _missing(
+                f"{path} is written for pytest, which {python} does not have",
+                f"{python} -m pip install pytest",
+            )
+    return None
+
+
+def _missing(summary: str, install: str) -> ProjectRung:
+    return ProjectRung(state=RungState.INCONCLUSIVE, reason="tool_missing", summary=summary, next=install)
+
+
+def _source(context: Context, path: RepoPath) -> str:
+    if path not in context.now.entries:
+        return ""
+    try:
+        return context.now.read(path).decode("utf-8", "replace")
+    except UnknownId:
+        return ""
+
+
+def batches(context: Context, files: tuple[RepoPath, ...]) -> list[tuple[RepoPath, ...]]:
+    """Splits files into runs of neighbours of about equal size.
+
+    Without a base nothing tells a failure caused by splitting from a real one, and without
+    isolation runs could meet each other: then there is one run.
+    """
+    count = min(context.processes, len(files) // _FILES_A_PROCESS)
+    if count < 2 or not context.isolated or context.base is None:
+        return [files]
+    sizes = [context.now.entries[path].size_bytes + 1 for path in files]
+    share, done = sum(sizes) / count, 0
+    runs: list[list[RepoPath]] = [[] for _ in range(count)]
+    for path, size in zip(files, sizes, strict=True):
+        runs[min(int((done + size / 2) / share), count - 1)].append(path)
+        done += size
+    return [tuple(batch) for batch in runs if batch]
+
+
+def files_command(
+    context: Context, config: PytestConfig, files: Iterable[RepoPath], *, label: str, side: Side = Side.NOW
+) -> Command:
+    """Runs certain test files and nothing else."""
+    if context.interpreter.has("pytest"):
+        command = pytest_command(context, neutral_options(context, config), files=tuple(files), steady=True)
+    else:
+        command = unittest_command(context, tuple(files))
+    return replace(command, label=label, side=side)
+
+
+def neutral_options(context: Context, config: PytestConfig) -> tuple[str, ...]:
+    """Options that take back what `addopts` may ask of plugins that change how tests run."""
+    options: list[str] = []
+    if config.mentions("--disable-plugin-autoload"):
+        return ()
+    disabled = set(config.option_values("-p"))
+    if context.interpreter.has("pytest-xdist") and not disabled & {"no:xdist", "no:xdist.plugin"}:
+        options.append("-n0")
+    if context.interpreter.has("pytest-cov") and not disabled & {"no:cov", "no:pytest_cov"}:
+        options.append("--no-cov")
+    caches = (
+        "--lf",
+        "--last-failed",
+        "--ff",
+        "--failed-first",
+        "--nf",
+        "--new-first",
+        "--sw",
+        "--stepwise",
+        "--cache",
+    )
+    if not context.isolated and not config.mentions(*caches):
+        options += ["-p", "no:cacheprovider"]
+    return tuple(options)
+
+
+def pytest_command(
+    context: Context, arguments: tuple[str, ...], *, files: tuple[RepoPath, ...] = (), steady: bool = False
+) -> Command:
+    """A run of pytest.
+
+    Args:
+        context: What is verified.
+        arguments: Arguments for pytest.
+        files: The only files to collect from; none: all that pytest collects by itself.
+        steady: Whether options that end a run early, repeat or shuffle are switched off.
+
+    Returns:
+        The command.
+    """
+    options = (*(("--only-from-stdin",) if files else ()), *(("--steady",) if steady else ()))
+    return _run(context, "pytest_run.py", options, arguments, files)
+
+
+def unittest_command(context: Context, files: tuple[RepoPath, ...], names: tuple[str, ...] = ()) -> Command:
+    """A run of unittest over test files, and over tests named with dots."""
+    return _run(context, "unittest_run.py", ("--only-from-stdin",), names, files)
+
+
+def _run(
+    context: Context,
+    program: str,
+    options: Iterable[str],
+    arguments: Iterable[str],
+    files: Iterable[RepoPath],
+) -> Command:
+    worker = context.tools.worker.rstrip("/")
+    argv = (context.interpreter.executable, f"{worker}/{program}", "--report-fd", "{report_fd}", *options)
+    chosen = "".join(_below(context.project.root, path) + "\0" for path in files)
+    return Command(
+        kind="pytest.run" if program == "pytest_run.py" else "unittest.run",
+        argv=(*argv, "--", *arguments),
+        cwd=context.project.root,
+        report=True,
+        stdin=chosen.encode("utf-8", "surrogateescape"),
+    )
+
+
+def _below(root: str, path: str) -> str:
+    return path[len(root) + 1 :] if root and is_beneath(path, root) else path
