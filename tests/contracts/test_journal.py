@@ -397,7 +397,7 @@ def test_damage_that_shows_when_opening_is_moved_aside_at_once(tmp_path: Path) -
 def test_damage_found_while_working_is_an_error_now_and_a_new_file_next_time(tmp_path: Path) -> None:
     path = tmp_path / "journal.sqlite3"
     journal = reopened(path)
-    for n in range(2000):
+    for _ in range(2000):
         journal.append(task_changed("t", message="x" * 100), scope=HERE)
     journal.close()
     damage(path, 40, 60)
