@@ -22,7 +22,9 @@ class Caller:
     folder: str  # real path of the caller's current folder, or of --repo
     explicit_folder: bool = False  # --repo was given
     virtual_env: str | None = None  # VIRTUAL_ENV of the caller
-    variables: tuple[tuple[str, str], ...] = ()  # caller's GLIDESLOPE__ settings, and under the operator profile its environment
+    variables: tuple[
+        tuple[str, str], ...
+    ] = ()  # caller's GLIDESLOPE__ settings, and under the operator profile its environment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,7 +254,20 @@ class Pruned:
     applied: bool
 
 
-Action = Verify | Diagnose | Test | WaitRun | GetRun | Last | ListRuns | GetStatus | Cancel | ReadLog | Doctor | Prune
+Action = (
+    Verify
+    | Diagnose
+    | Test
+    | WaitRun
+    | GetRun
+    | Last
+    | ListRuns
+    | GetStatus
+    | Cancel
+    | ReadLog
+    | Doctor
+    | Prune
+)
 Answer = Started | RunView | RunList | Status | Cancelled | LogPage | Diagnosis | Pruned
 
 

@@ -27,7 +27,9 @@ class ChosenBase:
 class Bases:
     """Finds bases for one survey. Blocks; called in a thread."""
 
-    def __init__(self, *, vcs: Vcs, journal: Journal, survey: Survey, terms: Terms, given: str | None) -> None:
+    def __init__(
+        self, *, vcs: Vcs, journal: Journal, survey: Survey, terms: Terms, given: str | None
+    ) -> None:
         self._vcs = vcs
         self._journal = journal
         self._survey = survey

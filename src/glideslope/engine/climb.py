@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from glideslope.engine.base import Bases, ChosenBase
 from glideslope.engine.execute import Executor
+from glideslope.engine.profile import profile_script
 from glideslope.engine.survey import Survey
 from glideslope.engine.trees import StoredTree, base_tree
 from glideslope.errors import EnvironmentBroken
@@ -24,6 +25,7 @@ from glideslope.model.project import Project, nearest_project
 from glideslope.model.proof import RungProof
 from glideslope.model.result import RungResult, RungState
 from glideslope.model.rung import LadderPlan, Rung, VerifyPolicy
+from glideslope.model.settings import TestProfile
 from glideslope.model.snapshot import NO_BASE, Change, diff
 from glideslope.ports.clock import Clock
 from glideslope.ports.journal import Journal
@@ -51,6 +53,7 @@ class Errand:
     paths: tuple[str, ...] = ()  # relative to the workspace root
     project: str | None = None
     nodeids: tuple[str, ...] = ()
+    profile: TestProfile | None = None  # run this command instead of the rung's own
     use_cache: bool = True
 
 
@@ -143,9 +146,7 @@ class Climb:
 
     def changed_paths(self, rung: Rung) -> tuple[str, ...]:
         """What differs from the base of a rung; everything where there is no base."""
-        found = {
-            change.path for project in self._wanted() for change in self._ground(rung, project).changes
-        }
+        found = {change.path for project in self._wanted() for change in self._ground(rung, project).changes}
         return tuple(sorted(found))
 
     def leaves_out_changes(self) -> bool:
@@ -178,16 +179,31 @@ class Climb:
         key = (rung, project.name)
         if key not in self._grounds:
             chosen = self._bases.choose(rung, project)
-            changes = self._diff(chosen)
+            changes = self._named(self._diff(chosen))
             self._grounds[key] = _Ground(
                 project=project, chosen=chosen, changes=changes, touched=self._is_touched(project, changes)
             )
         return self._grounds[key]
 
+    def _named(self, changes: tuple[Change, ...]) -> tuple[Change, ...]:
+        """A diagnose looks at the files it was given, or at all where nothing changed."""
+        if self._errand.action != "diagnose" or (changes and not self._errand.paths):
+            return changes
+        wanted = self._errand.paths or ("",)
+        return tuple(
+            change
+            for change in diff({}, self._survey.tree.entries)
+            if any(is_beneath(change.path, path) for path in wanted)
+        )
+
     def _is_touched(self, project: Project, changes: Sequence[Change]) -> bool:
-        if self._errand.action != "verify" or self._errand.project is not None:
+        paths: list[str] = [
+            path for change in changes for path in (change.path, change.origin) if path is not None
+        ]
+        if self._errand.action == "test":
+            paths = [nodeid.partition("::")[0] for nodeid in self._errand.nodeids]
+        if self._errand.project is not None or (self._errand.action == "test" and not paths):
             return True
-        paths = [path for change in changes for path in (change.path, change.origin) if path is not None]
         return any(nearest_project(self._survey.projects, path) == project for path in paths)
 
     def _diff(self, chosen: ChosenBase) -> tuple[Change, ...]:
@@ -266,7 +282,9 @@ class Climb:
         except _Lost as lost:
             end = _lost(lost.output)
         except EnvironmentBroken as broken:
-            end = ProjectRung(state=RungState.DIED, reason=broken.code, summary=broken.message, next=broken.next)
+            end = ProjectRung(
+                state=RungState.DIED, reason=broken.code, summary=broken.message, next=broken.next
+            )
         took_ms = round((self._kit.clock.monotonic_s() - started_s) * 1000)
         if end.state is RungState.PASS and self._proves(rung):
             self.proofs.append(self._proof(rung, project, end))
@@ -274,7 +292,10 @@ class Climb:
 
     async def _drive(self, rung: Rung, project: Project) -> ProjectRung:
         context = await asyncio.to_thread(self._context, rung, project)
-        script = await asyncio.to_thread(self._kit.toolchain.script, rung, context)
+        if self._errand.profile is not None:
+            script = profile_script(self._errand.profile, context)
+        else:
+            script = await asyncio.to_thread(self._kit.toolchain.script, rung, context)
         base = self._ground(rung, project).chosen.base
         outputs: tuple[Output, ...] | None = None
         while True:

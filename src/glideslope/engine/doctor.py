@@ -51,7 +51,9 @@ def _missing(name: str, why: str) -> HealthCheck:
 
 def _state(storage: Storage) -> HealthCheck:
     storage.require_space()
-    return HealthCheck(id="state", state="ok", effect=f"state folder holds {storage.size_bytes() // 1_000_000} MB")
+    return HealthCheck(
+        id="state", state="ok", effect=f"state folder holds {storage.size_bytes() // 1_000_000} MB"
+    )
 
 
 def _workspace(survey: Survey) -> HealthCheck:
@@ -69,7 +71,9 @@ def _interpreter(survey: Survey, name: str) -> HealthCheck:
     version = ".".join(str(part) for part in found.version)
     effect = f"{found.executable} ({version}, by {found.how})"
     if found.has("pytest"):
-        return HealthCheck(id=f"interpreter.{name}", state="ok", effect=f"{effect}, pytest {found.distributions['pytest']}")
+        return HealthCheck(
+            id=f"interpreter.{name}", state="ok", effect=f"{effect}, pytest {found.distributions['pytest']}"
+        )
     return HealthCheck(
         id=f"interpreter.{name}",
         state="degraded",

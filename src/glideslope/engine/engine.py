@@ -27,7 +27,6 @@ from glideslope.engine.actions import (
     GetStatus,
     Last,
     ListRuns,
-    LogPage,
     Prune,
     QueuedTask,
     ReadLog,
@@ -43,6 +42,7 @@ from glideslope.engine.base import Bases
 from glideslope.engine.climb import Climb, Errand, Kit, terms
 from glideslope.engine.execute import Executor, Site
 from glideslope.engine.ledger import Ledger
+from glideslope.engine.profile import find_profile
 from glideslope.engine.runner import Runner
 from glideslope.engine.scope import ActiveRun, ScopeDriver
 from glideslope.engine.survey import Question, Survey, Surveyor
@@ -144,11 +144,14 @@ class Engine:
                 return await self._doctor(action)
             case Prune():
                 world = self._world
-                return await asyncio.to_thread(
-                    upkeep.prune, world.storage, action, keep_runs=world.keep_runs
-                )
+                return await asyncio.to_thread(upkeep.prune, world.storage, action, keep_runs=world.keep_runs)
             case _:
                 assert_never(action)
+
+    @property
+    def last_seq(self) -> int:
+        """The newest sequence number of the journal, 0 when it is empty."""
+        return self._world.journal.last_seq()
 
     async def events(self, after: int) -> AsyncIterator[Recorded]:
         """Everything journaled after a sequence number, then everything new, without a gap."""
@@ -193,18 +196,22 @@ class Engine:
             base=action.base,
             paths=action.paths,
         )
-        return await self._aside(errand, action, Rung.DIAGNOSE)
+        survey = await self._survey(action.caller, action.python)
+        return await self._aside(errand, action, Rung.DIAGNOSE, survey)
 
     async def _test(self, action: Test) -> Started:
+        nodeids = await self._nodeids(action)
+        survey = await self._survey(action.caller, action.python)
         errand = Errand(
             action="test",
             policy=VerifyPolicy.STANDARD,
             explicit_policy=True,
             base=action.base,
             project=action.project,
-            nodeids=await self._nodeids(action),
+            nodeids=nodeids,
+            profile=find_profile(survey.loaded.settings, action.profile) if action.profile else None,
         )
-        return await self._aside(errand, action, Rung.SCOPED)
+        return await self._aside(errand, action, Rung.SCOPED, survey)
 
     async def _nodeids(self, action: Test) -> tuple[str, ...]:
         if not action.rerun_failed:
@@ -212,11 +219,12 @@ class Engine:
         last = await self._last(action.caller)
         failing = [test.nodeid for rung in last.rungs if rung.tests for test in rung.tests.failing]
         if not failing:
-            raise InvalidInput("the last run has no failing test to run again: name tests", field="rerun_failed")
+            raise InvalidInput(
+                "the last run has no failing test to run again: name tests", field="rerun_failed"
+            )
         return tuple(failing)
 
-    async def _aside(self, errand: Errand, action: Diagnose | Test, rung: Rung) -> Started:
-        survey = await self._survey(action.caller, action.python)
+    async def _aside(self, errand: Errand, action: Diagnose | Test, rung: Rung, survey: Survey) -> Started:
         active = await self._open(errand, survey, action.sandbox, Lane.INTERACTIVE)
         seq = await asyncio.to_thread(self._world.journal.last_seq)
         driver = self._driver(survey.question)

@@ -216,9 +216,7 @@ class Executor:
                     self._site.vcs.lease, self._survey.workspace, entries, self._survey.snapshot
                 )
                 self._leases[side] = lease
-                await self._site.bytecode.refresh(
-                    lease, order.interpreter, root=self._survey.workspace.scope
-                )
+                await self._site.bytecode.refresh(lease, order.interpreter, root=self._survey.workspace.scope)
             return self._leases[side]
 
     def _entries(self, order: _Order) -> Entries:

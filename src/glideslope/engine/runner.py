@@ -152,7 +152,7 @@ class Runner:
             return await job(self._teller(spec))
         except EnvironmentBroken as broken:
             return JobEnd(result=_died(broken, cause=broken.code))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  # the task boundary
             cause = error if isinstance(error, GlideslopeError) else InternalError(repr(error))
             return JobEnd(result=_died(cause, cause="internal"))
         finally:
@@ -226,5 +226,9 @@ def _cancelled(reason: CancelReason) -> JobEnd:
 
 def _died(error: GlideslopeError, *, cause: str) -> TaskResult:
     return TaskResult(
-        state=TaskState.DIED, reason=cause, summary=error.message, stderr_tail=error.message, host_kind="runner"
+        state=TaskState.DIED,
+        reason=cause,
+        summary=error.message,
+        stderr_tail=error.message,
+        host_kind="runner",
     )

@@ -290,7 +290,9 @@ class ScopeDriver:
             self._abandon(active, error)
         except Exception as error:  # noqa: BLE001  # the edge where our own faults become an ending
             self._complain("".join(traceback.format_exception(error)))
-            self._abandon(active, EnvironmentBroken(f"glideslope failed: {error!r}", next="glideslope doctor"))
+            self._abandon(
+                active, EnvironmentBroken(f"glideslope failed: {error!r}", next="glideslope doctor")
+            )
 
     def _abandon(self, active: ActiveRun, error: GlideslopeError) -> None:
         active.ledger.amend(note=error.message, next=error.next)
@@ -307,9 +309,7 @@ class ScopeDriver:
             await asyncio.wait(set(self._endings))
         plan = await asyncio.to_thread(active.climb.lay_out)
         active.note_plan(plan)
-        self._tell(
-            epoch.Planned(epoch=which, plan=plan, capped_paths=active.climb.leaves_out_changes())
-        )
+        self._tell(epoch.Planned(epoch=which, plan=plan, capped_paths=active.climb.leaves_out_changes()))
 
     async def _try_rung(self, which: EpochId, rung: Rung, active: ActiveRun) -> None:
         active.ledger.note_rung(RungResult(rung=rung, state=RungState.RUNNING))
@@ -375,7 +375,8 @@ class ScopeDriver:
     ) -> None:
         now_s = self._clock.monotonic_s()
         waited = [
-            TimeSlice(phase=Phase.BLOCKED, started_s=since_s, ended_s=now_s) for since_s in active.waiting_since_s
+            TimeSlice(phase=Phase.BLOCKED, started_s=since_s, ended_s=now_s)
+            for since_s in active.waiting_since_s
         ]
         time = accounting.report(
             [*active.executor.slices, *active.blocked, *waited],

@@ -116,9 +116,7 @@ class Surveyor:
         Raises:
             InvalidInput: A settings file or variable is wrong.
         """
-        return self._settings.load(
-            workspace_root=question.workspace.scope, variables=question.variables
-        )
+        return self._settings.load(workspace_root=question.workspace.scope, variables=question.variables)
 
     def look(self, question: Question) -> Survey:
         """Digests the workspace as it is now.
@@ -170,7 +168,9 @@ class Surveyor:
 
 def _environment_key(found: Sequence[Interpreter | NoInterpreter]) -> EnvironmentKey:
     keys = sorted({one.key for one in found if isinstance(one, Interpreter)})
-    return EnvironmentKey(keys[0] if len(keys) == 1 else hashlib.sha256("\n".join(keys).encode()).hexdigest()[:16])
+    return EnvironmentKey(
+        keys[0] if len(keys) == 1 else hashlib.sha256("\n".join(keys).encode()).hexdigest()[:16]
+    )
 
 
 def _environments_inside(survey: Survey) -> tuple[str, ...]:
