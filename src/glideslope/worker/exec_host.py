@@ -428,19 +428,29 @@ def _reap(task: int) -> Optional[int]:
 
 def _report_survivors(status_w: int, wake_r: int, drain_s: float, private_proc: bool) -> None:
     """Gives what is still running a moment to end; what stays is killed when init returns."""
-    if not private_proc:
-        # The processes of others cannot be told from ours by number.
-        _tell(status_w, {"survivors": {"seen": None, "killed": None}})
-        return
-    seen = len(_others())
+    look = _others if private_proc else _own_children
+    seen = len(look())
     deadline = time.monotonic() + drain_s
     left = seen
     while left and time.monotonic() < deadline:
         if select.select([wake_r], [], [], 0.01)[0]:
             os.read(wake_r, 4096)
         _reap(0)
-        left = len(_others())
-    _tell(status_w, {"survivors": {"seen": seen, "killed": left}})
+        left = len(look())
+    if seen and not private_proc:
+        # That there are some is known, but not how many: others' processes are listed too.
+        _tell(status_w, {"survivors": {"seen": None, "killed": None}})
+    else:
+        _tell(status_w, {"survivors": {"seen": seen, "killed": left}})
+
+
+def _own_children() -> List[int]:
+    """Whether init has children: every process of the sandbox descends from it."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return []
+    return [1]
 
 
 def _others() -> List[int]:

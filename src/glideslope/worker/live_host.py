@@ -90,7 +90,7 @@ def run_live(request: Dict[str, Any], channel: socket.socket, streams: Streams) 
     os.set_blocking(wake_w, False)
     signal.set_wakeup_fd(wake_w, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    signal.signal(signal.SIGTERM, lambda *_: setattr(control, "closed", True))
+    signal.signal(signal.SIGTERM, lambda *_: _be_orphaned(execution))
     up_r, up_w = os.pipe()
     task = os.fork()
     if task == 0:
@@ -117,6 +117,12 @@ def run_live(request: Dict[str, Any], channel: socket.socket, streams: Streams) 
         enforced={"network": "host", "limits": sorted(request["limits"])},
     )
     control.send({"ended": ended})
+
+
+def _be_orphaned(execution: Exec) -> None:
+    """The launcher was killed: ends the command at once, and says so to a daemon that still listens."""
+    execution.stop = execution.stop or {"outcome": "died", "reason": "the launcher was killed"}
+    execution.kill_at = time.monotonic()
 
 
 def _follow(execution: Exec, task: int, wake_r: int) -> None:

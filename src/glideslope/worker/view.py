@@ -91,6 +91,8 @@ def build(request: Dict[str, Any], all_ids: bool) -> View:
     places = _places(view, request)
     if view.read_only:
         ns.set_read_only("/")
+        # Where no fresh one can be had, this one stays, and processes must write to their own part.
+        ns.set_read_only("/proc", read_only=False, recursive=False)
     scratch = _mount_scratch(request.get("scratch_bytes"))
     places.sort(key=lambda place: place.target.count("/"))
     for place in places:
@@ -170,6 +172,9 @@ def _put(view: View, place: Place, places: List[Place], scratch: str) -> None:
     may_make = _is_ours(place, places)
     if place.kind == "link":
         _put_link(view, place, may_make)
+        return
+    if place.kind == "cover" and not os.path.lexists(place.target):
+        place.kind = "skipped"  # what was put before it hides it already
         return
     if not _make_point(view, place, may_make):
         place.kind = "skipped"
@@ -349,8 +354,9 @@ def mount_proc(view: View) -> bool:
     """
     try:
         ns.mount("proc", "/proc", "proc", ns.MS_NOSUID | ns.MS_NODEV | ns.MS_NOEXEC)
+        fresh = True
     except PermissionError:
-        return False
+        fresh = False
     if view.all_ids and view.read_only:
         for name in _KERNEL_KNOBS:
             path = "/proc/" + name
@@ -359,4 +365,4 @@ def mount_proc(view: View) -> bool:
                 ns.bind(handle, path)
                 os.close(handle)
                 ns.set_read_only(path)
-    return True
+    return fresh

@@ -22,11 +22,13 @@ def read_beneath(root: str, path: RepoPath) -> bytes:
         handle = os.open(os.path.join(root, path), flags)
     except OSError as error:
         raise UnknownId(f"{path} cannot be read: {error.strerror}", path=path) from error
-    with open(handle, "rb") as file:
-        # Asked of the opened file, so that a link swapped meanwhile changes nothing.
-        where = os.readlink(f"/proc/self/fd/{handle}")
-        if not where.startswith(os.path.realpath(root) + "/"):
-            raise PathEscapes(f"{path} is a link out of the tree: name a file below the root", path=path)
+    try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise UnknownId(f"{path} is not a regular file: name one", path=path)
-        return file.read()
+        # Asked of the opened file, so that a link swapped meanwhile changes nothing.
+        if not os.readlink(f"/proc/self/fd/{handle}").startswith(os.path.realpath(root) + "/"):
+            raise PathEscapes(f"{path} is a link out of the tree: name a file below the root", path=path)
+        with open(handle, "rb", closefd=False) as file:
+            return file.read()
+    finally:
+        os.close(handle)
