@@ -148,6 +148,8 @@ class Recorder:
             return "xfailed" if report.skipped else "xpassed"
         if report.failed:
             return "error" if report.when in ("setup", "teardown", "collect") else "failed"
+        if report.passed and hasattr(report, "context"):
+            return ""  # the part of a test that a subtest is counts only where it fails
         return "" if report.passed and report.when != "call" else str(report.outcome)
 
     def add(self, report: Any) -> None:
