@@ -230,6 +230,14 @@ class SqliteJournal:
             self._drop_snapshots(database)
         return gone
 
+    def surplus(self, *, keep_runs: int) -> int:
+        """How many runs `trim` would forget."""
+        return int(self._rows(_SURPLUS, max(keep_runs, 0))[0][0])
+
+    def kept_snapshots(self) -> Sequence[SnapshotId]:
+        """Every snapshot whose content is recorded."""
+        return [SnapshotId(row[0]) for row in self._rows("SELECT id FROM snapshots ORDER BY id")]
+
     def close(self) -> None:
         """Releases the file; later calls are illegal."""
         with self._lock:
@@ -338,6 +346,12 @@ _TRIM_RUNS = (
     """,
 )
 # Events of no run go once they are older than every run that is kept.
+_SURPLUS = """
+    SELECT count(*) FROM (
+        SELECT completed, row_number() OVER (PARTITION BY scope ORDER BY opened DESC) AS age FROM runs)
+    WHERE completed AND age > ?
+"""
+
 _TRIM_EVENTS = """
     DELETE FROM events WHERE seq < :last
         AND seq NOT IN (SELECT seq FROM open_tasks)

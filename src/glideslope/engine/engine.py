@@ -113,6 +113,11 @@ class Engine:
         for run in self._world.journal.open_runs():
             self._emit(end_of_run(run, ended_at=self._world.clock.utc_now()), run.scope)
 
+    async def tidy(self) -> None:
+        """Brings an overgrown state folder back under its cap, unless a run is under way."""
+        if not self.busy:
+            await asyncio.to_thread(upkeep.tidy, self._world.storage, keep_runs=self._world.keep_runs)
+
     async def act(self, action: Action) -> Answer:
         """Serves one action.
 
@@ -246,6 +251,7 @@ class Engine:
         self, errand: Errand, survey: Survey, sandbox: SandboxProfile | None, lane: Lane
     ) -> ActiveRun:
         """Everything a run needs, found before it begins; what cannot work is an error, not a run."""
+        await asyncio.to_thread(self._world.storage.require_space)
         settings = survey.loaded.settings.environment
         profile = sandbox or settings.default_sandbox_profile
         isolation = await self._isolation(settings.isolation)

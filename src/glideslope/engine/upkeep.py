@@ -27,7 +27,7 @@ def read_log(logs: Logs, action: ReadLog) -> LogPage:
 def prune(storage: Storage, action: Prune, *, keep_runs: int) -> Pruned:
     """Lists what may go from the state folder; removes it where that was asked for."""
     kept = action.keep_runs if action.keep_runs is not None else keep_runs
-    stored = storage.superfluous(keep_runs=kept, keep=())
+    stored = storage.superfluous(keep_runs=kept)
     freed = storage.remove(stored, keep_runs=kept) if action.apply else sum(one.size_bytes for one in stored)
     return Pruned(
         items=tuple(PrunedItem(kind=one.kind, name=one.name, size_bytes=one.size_bytes) for one in stored),
@@ -35,3 +35,14 @@ def prune(storage: Storage, action: Prune, *, keep_runs: int) -> Pruned:
         state_bytes=storage.size_bytes(),
         applied=action.apply,
     )
+
+
+def tidy(storage: Storage, *, keep_runs: int) -> Pruned | None:
+    """Prunes where the state folder outgrew its cap. Blocks.
+
+    Returns:
+        What went; None where nothing had to.
+    """
+    if storage.size_bytes() <= storage.cap_bytes:
+        return None
+    return prune(storage, Prune(apply=True), keep_runs=keep_runs)

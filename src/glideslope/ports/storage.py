@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
-
-from glideslope.model.ids import SnapshotId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,12 +31,16 @@ class Storage(Protocol):
         """
         ...
 
-    def superfluous(self, *, keep_runs: int, keep: Collection[SnapshotId]) -> Sequence[Stored]:
-        """What could go: old runs, and content that no kept run or proof needs.
+    @property
+    def cap_bytes(self) -> int:
+        """What the state folder may take."""
+        ...
+
+    def superfluous(self, *, keep_runs: int) -> Sequence[Stored]:
+        """What could go: old runs, their logs, idle trees, and beyond the cap content no proof needs.
 
         Args:
             keep_runs: How many runs of each worktree stay.
-            keep: Snapshots in use now.
         """
         ...
 
