@@ -7,13 +7,14 @@ import threading
 from collections.abc import Sequence
 
 from glideslope.adapters.git import Git
+from glideslope.adapters.gitlayer import OBJECTS_AT, GitLayers
 from glideslope.adapters.gitstate import RefsReader
 from glideslope.adapters.revision import Revisions
 from glideslope.adapters.snapshot import Reading, SnapshotReader, snapshot_id
-from glideslope.adapters.store import Store, blob_id
+from glideslope.adapters.store import Store, blob_id, state_unavailable
 from glideslope.adapters.trees import TreePool, pool_folder, scope_hash
 from glideslope.adapters.workspace import Layouts, locate
-from glideslope.errors import InvalidInput
+from glideslope.errors import GlideslopeError, InvalidInput, SubstrateUnavailable
 from glideslope.model.ids import BlobId, CommitId, Scope
 from glideslope.model.paths import RepoPath
 from glideslope.model.snapshot import Base, BaseReason, Entries, Entry, Snapshot
@@ -34,6 +35,7 @@ class LocalVcs:
         self.store = Store(state)
         self._layouts = Layouts(self._git)
         self._refs = RefsReader(self._git)
+        self._layers = GitLayers(state, git=self._git, refs=self._refs)
         self._revisions = Revisions(self._git, self.store)
         self._readers: dict[tuple[Scope, tuple[str, ...], tuple[str, ...]], SnapshotReader] = {}
         self._pools: dict[Scope, TreePool] = {}
@@ -94,20 +96,32 @@ class LocalVcs:
         return self._revisions.ancestors(workspace.scope, commits) if workspace.is_git else frozenset()
 
     def lease(self, workspace: Workspace, entries: Entries, snapshot: Snapshot) -> TreeLease:
-        """Materialises entries, and the snapshot's declared inputs, in a tree of the pool."""
+        """Materialises entries, and the snapshot's declared inputs, in a tree of the pool.
+
+        In git the lease carries a private `.git` with HEAD, branch and refs of the snapshot.
+        """
         pool = self._pool(workspace.scope)
+        large = _bound(workspace, entries, snapshot)
         content = {**snapshot.inputs, **entries}
         held = pool.lease(content, lambda path, entry: self._recover(workspace, path, entry))
-        large = [
-            (path, os.path.join(workspace.scope, path)) for path, entry in entries.items() if not entry.stored
-        ]
+        try:
+            layout = self._layouts.of(workspace) if workspace.is_git and snapshot.git else None
+            layer = (
+                self._layers.layer(workspace.scope, layout, snapshot.git) if layout and snapshot.git else None
+            )
+        except OSError as error:
+            pool.release(held.id)
+            raise state_unavailable(error) from None
+        except GlideslopeError:
+            pool.release(held.id)
+            raise
         lease = TreeLease(
             id=f"{scope_hash(workspace.scope)}-{held.id}",
             tree=held.tree,
-            git_layer=None,
-            objects=None,
-            objects_at=None,
-            large=tuple(large),
+            git_layer=layer,
+            objects=layout.objects if layout else None,
+            objects_at=OBJECTS_AT if layout else None,
+            large=large,
             fresh_paths=held.fresh_paths,
         )
         with self._lock:
@@ -120,6 +134,8 @@ class LocalVcs:
             pool, held = self._leases.pop(lease.id, (None, ""))
         if pool is not None:
             pool.release(held)
+            if lease.git_layer is not None:
+                self._layers.release(lease.git_layer)
 
     def large_unchanged(self, workspace: Workspace, snapshot: Snapshot) -> tuple[RepoPath, ...]:
         """Digests files that are bound, not stored, again; returns those that differ."""
@@ -206,6 +222,18 @@ class LocalVcs:
             return None
         finally:
             os.close(descriptor)
+
+
+def _bound(workspace: Workspace, entries: Entries, snapshot: Snapshot) -> tuple[tuple[RepoPath, str], ...]:
+    """Files that are not stored: they lie in the working tree only, so they are bound from there."""
+    found = [path for path, entry in entries.items() if not entry.stored]
+    for path in found:
+        if snapshot.entries.get(path) != entries[path]:
+            raise SubstrateUnavailable(
+                f"{path} is not stored and the working tree holds another content: fetch it, then verify again",
+                path=path,
+            )
+    return tuple((path, os.path.join(workspace.scope, path)) for path in found)
 
 
 def _read_file(host: str) -> bytes:
