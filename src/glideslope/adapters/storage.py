@@ -25,7 +25,7 @@ from glideslope.ports.storage import Stored
 DISK_SHARE = 10  # the folder takes at most one part in so many of its disk
 TREE_IDLE_S = 7 * 24 * 3600.0
 LOG_YOUNG_S = 3600.0  # a log may belong to a run that is not recorded yet
-_LOG = re.compile(r"(.+?)\.log(\.out|\.err)?\Z")
+_LOG = re.compile(r"(.+)\.log\Z")
 
 
 class StateStorage:

@@ -103,7 +103,7 @@ class ExecSpec:
     drain_s: float = 0.15  # what processes left behind get to end by themselves
     network: NetworkAccess = NetworkAccess.LOOPBACK
     output: OutputPolicy = OutputPolicy()
-    log_path: str | None = None  # stem of the stored logs; ".out" and ".err" are appended
+    log_path: str | None = None  # file that both streams are appended to, as they come
     report: bool = False  # a third pipe; its number replaces the argument "{report_fd}"
     binds: tuple[Bind, ...] = ()
     limits: ResourceLimits = ResourceLimits()

@@ -240,8 +240,8 @@ class _Conversation:
 
     def __post_init__(self) -> None:
         log = self.spec.log_path
-        self.stdout = BoundedStream(self.spec.output, f"{log}.out" if log else None)
-        self.stderr = BoundedStream(self.spec.output, f"{log}.err" if log else None)
+        self.stdout = BoundedStream(self.spec.output, log)
+        self.stderr = BoundedStream(self.spec.output, log)
         self._lines = LineSplitter()
         self._buffer = b""
         self._readers: dict[int, _Reader] = {}

@@ -45,7 +45,7 @@ class BoundedStream:
             return
         try:
             if self._log < 0:
-                flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+                flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
                 self._log = os.open(self._log_path, flags, 0o600)
             self._logged_bytes += os.write(self._log, data[:space])
         except OSError:
