@@ -29,7 +29,7 @@ def slices_of(marks: Sequence[tuple[float, Phase]], *, until_s: float) -> tuple[
     Returns:
         One slice per mark that lasted.
     """
-    ends = [at for at, _ in marks[1:]] + [until_s]
+    ends = [*(at for at, _ in marks), until_s][1:]
     return tuple(
         TimeSlice(phase=phase, started_s=at, ended_s=end)
         for (at, phase), end in zip(marks, ends, strict=True)
