@@ -71,7 +71,9 @@ class Bench:
         workspace = self.vcs.locate(str(root), explicit=True)
         return self.vcs.snapshot(workspace, carry=CARRY, carry_files=carry_files)
 
-    def lease(self, root: Path, snapshot: Snapshot, entries: Mapping[RepoPath, Entry] | None = None) -> TreeLease:
+    def lease(
+        self, root: Path, snapshot: Snapshot, entries: Mapping[RepoPath, Entry] | None = None
+    ) -> TreeLease:
         """The tree of a snapshot, or of other entries."""
         workspace = self.vcs.locate(str(root), explicit=True)
         return self.vcs.lease(workspace, snapshot.entries if entries is None else entries, snapshot)
@@ -90,7 +92,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     (folder / ".gitconfig").write_text(
         "[user]\n\tname = Ada\n\temail = ada@example.org\n[init]\n\tdefaultBranch = main\n"
-        "[protocol \"file\"]\n\tallow = always\n[advice]\n\tdetachedHead = false\n"
+        '[protocol "file"]\n\tallow = always\n[advice]\n\tdetachedHead = false\n'
     )
     monkeypatch.setenv("HOME", str(folder))
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)

@@ -143,7 +143,14 @@ def test_marks_in_the_index_do_not_hide_an_edit(bench, repository, mark: str) ->
 
 def test_leavings_of_tools_count_only_when_they_are_tracked(bench, repository) -> None:
     before = bench.snapshot(repository.root)
-    leavings = ("pkg/__pycache__/a.pyc", "x.pyc", ".pytest_cache/v", ".mypy_cache/m", ".ruff_cache/r", ".hypothesis/h")
+    leavings = (
+        "pkg/__pycache__/a.pyc",
+        "x.pyc",
+        ".pytest_cache/v",
+        ".mypy_cache/m",
+        ".ruff_cache/r",
+        ".hypothesis/h",
+    )
     for path in (*leavings, ".venv/bin/python", "web/node_modules/left/pad.js"):
         repository.write(path, "1")
     assert bench.snapshot(repository.root).id == before.id
@@ -231,7 +238,9 @@ def test_what_was_learnt_is_used_by_the_next_process_and_damage_to_it_is_harmles
     (memory,) = (bench.state / "snapshots").iterdir()
     read = []
     plain_open = os.open
-    monkeypatch.setattr(os, "open", lambda path, *rest, **more: (read.append(path), plain_open(path, *rest, **more))[1])
+    monkeypatch.setattr(
+        os, "open", lambda path, *rest, **more: (read.append(path), plain_open(path, *rest, **more))[1]
+    )
     assert bench.snapshot(repository.root).id == before.id
     assert not [path for path in read if isinstance(path, bytes) and path.endswith(b".py")]
     for damage in (b"", b"glideslope-stat-1\n", memory.read_bytes()[:-40], memory.read_bytes()[::-1]):
