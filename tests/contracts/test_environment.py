@@ -187,8 +187,8 @@ async def test_a_cancel_before_the_start_ends_the_command(world: World) -> None:
 async def test_processes_left_behind_are_counted_and_killed(world: World) -> None:
     result = await world.environment.exec(world.shell(FIVE_DESCENDANTS, wall_s=60))
     assert (result.outcome, result.code) == (ExecOutcome.EXITED, 0)
-    assert (result.survivors.seen or 0) >= 5
-    assert result.survivors.killed == result.survivors.seen
+    # A shell that is just ending may be seen too, and then needs no kill.
+    assert (result.survivors.seen or 0) >= (result.survivors.killed or 0) >= 5
     assert result.survivors.left == 0
     assert commands(world) == []
 
