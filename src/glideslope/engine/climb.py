@@ -16,7 +16,7 @@ from glideslope.engine.profile import profile_script
 from glideslope.engine.survey import Survey
 from glideslope.engine.trees import StoredTree, base_tree
 from glideslope.errors import EnvironmentBroken
-from glideslope.machines.base import LIVE, Terms
+from glideslope.machines.base import LIVE, Terms, shown_again
 from glideslope.machines.ladder import PlanFacts, plan
 from glideslope.machines.rungfold import ProjectEnd, fold_projects
 from glideslope.model.ids import RunId, SnapshotId
@@ -270,12 +270,7 @@ class Climb:
         started_s = self._kit.clock.monotonic_s()
         cached = await asyncio.to_thread(self._cached, rung, project)
         if cached is not None:
-            end = ProjectRung(
-                state=RungState.PASS,
-                summary=cached.summary,
-                covered=cached.covered,
-                known_failures=cached.known_failures,
-            )
+            end = shown_again(cached)
             return ProjectEnd(project=project.name, end=end, duration_ms=0, cached_from=cached.run)
         try:
             end = await self._drive(rung, project)
@@ -335,7 +330,7 @@ class Climb:
             covered=end.covered,
             known_failures=end.known_failures,
             at=self._kit.clock.utc_now(),
-            summary=end.summary,
+            end=end,
         )
 
 

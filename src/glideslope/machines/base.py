@@ -9,10 +9,11 @@ the difference of two trees.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from glideslope.model.ids import CommitId, EnvironmentKey, SnapshotId
 from glideslope.model.proof import FULL_COVER, RungProof
+from glideslope.model.result import ProjectRung, RungState
 
 LIVE = "live"
 
@@ -76,3 +77,17 @@ def same_content(proofs: Iterable[RungProof], terms: Terms, covered: str) -> Run
         ),
         None,
     )
+
+
+def shown_again(proof: RungProof) -> ProjectRung:
+    """The end of a rung that an older run executed on equal content.
+
+    Known findings and known failing tests are part of it: a policy that counts them must see them.
+    """
+    end = proof.end or ProjectRung(
+        state=RungState.PASS, covered=proof.covered, known_failures=proof.known_failures
+    )
+    if end.tests is None:
+        return end
+    ran = end.tests.passed + end.tests.failed + end.tests.errors + end.tests.xfailed + end.tests.xpassed
+    return replace(end, tests=replace(end.tests, cached=ran))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from glideslope.model.ids import EnvironmentKey, RunId, Scope, SnapshotId
+from glideslope.model.result import ProjectRung
 from glideslope.model.rung import Rung
 
 FULL_COVER = "full"  # `covered` of a run of everything
@@ -28,4 +29,4 @@ class RungProof:
     covered: str  # digest of what was selected; "full" covers every selection
     known_failures: tuple[str, ...] = ()  # node ids that failed on an older tree too
     at: str = ""
-    summary: str = ""
+    end: ProjectRung | None = None  # how it ended, to be shown again: findings, counts, known failures
