@@ -245,7 +245,7 @@ class Engine:
 
     async def _survey(self, caller: Caller, python: str | None) -> Survey:
         question = await asyncio.to_thread(self._world.surveyor.question, caller, python)
-        return await asyncio.to_thread(self._world.surveyor.look, question)
+        return await self._driver(question).survey(question)
 
     async def _open(
         self, errand: Errand, survey: Survey, sandbox: SandboxProfile | None, lane: Lane
@@ -385,9 +385,7 @@ class Engine:
     async def _look_or_none(self, question: Question) -> Survey | None:
         driver = self._scopes.get(question.workspace.scope)
         try:
-            if driver is not None:
-                return await driver.look()
-            return await asyncio.to_thread(self._world.surveyor.look, question)
+            return await (driver.look() if driver else self._driver(question).survey(question))
         except GlideslopeError:
             return None
 

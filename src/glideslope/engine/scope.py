@@ -103,6 +103,7 @@ class ScopeDriver:
         self._endings: set[asyncio.Task[None]] = set()
         self._watch: asyncio.Task[None] | None = None
         self._last: Survey | None = None
+        self._looking = asyncio.Lock()
 
     @property
     def active(self) -> tuple[ActiveRun, ...]:
@@ -192,10 +193,16 @@ class ScopeDriver:
 
     # Looking
 
-    async def look(self, question: Question | None = None) -> Survey:
+    async def survey(self, question: Question) -> Survey:
+        """Digests the worktree now. One look at a time: an older one never arrives after a newer."""
+        async with self._looking:
+            return await asyncio.to_thread(self._surveyor.look, question)
+
+    async def look(self) -> Survey:
         """Digests the worktree now and lets the epochs know."""
-        survey = await asyncio.to_thread(self._surveyor.look, question or self._question)
-        self._see(survey, answers=None)
+        async with self._looking:
+            survey = await asyncio.to_thread(self._surveyor.look, self._question)
+            self._see(survey, answers=None)
         return survey
 
     def _see(self, survey: Survey, *, answers: EpochId | None) -> None:
@@ -321,12 +328,14 @@ class ScopeDriver:
 
     async def _confirm(self, which: EpochId, active: ActiveRun) -> None:
         moved = await asyncio.to_thread(active.executor.moved_large_files)
-        survey = await asyncio.to_thread(self._surveyor.look, self._question)
         if moved:
+            survey = await self.survey(self._question)
             content = replace(survey.content, snapshot=SnapshotId(f"{active.survey.snapshot.id}+"))
             self._tell(epoch.Looked(content=content, paths=tuple(moved), answers=which))
             return
-        self._see(survey, answers=which)
+        async with self._looking:
+            survey = await asyncio.to_thread(self._surveyor.look, self._question)
+            self._see(survey, answers=which)
 
     async def _end(self, effect: epoch.EndRun, active: ActiveRun) -> None:
         await self._runner.wait_run_gone(active.id)
@@ -343,7 +352,7 @@ class ScopeDriver:
             result = await active.climb.rung(rung)
             active.ledger.note_rung(result)
             results = (*results, result)
-        survey = await asyncio.to_thread(self._surveyor.look, active.survey.question)
+        survey = await self.survey(active.survey.question)
         stale = _staleness(active.survey, survey)
         settled = ladder.harden(plan.policy, ladder.settle(plan, results))
         cancelled = active.executor.stopped
