@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from glideslope.machines.base import LIVE, Terms, rank_bases, same_content
+from glideslope.machines.base import LIVE, Terms, rank_bases, same_content, shown_again
 from glideslope.model.ids import CommitId, EnvironmentKey, RunId, Scope, SnapshotId
 from glideslope.model.proof import FULL_COVER, RungProof
+from glideslope.model.result import ProjectRung, RungState, TestCounts
 from glideslope.model.rung import Rung
 
 TERMS = Terms(
@@ -65,3 +66,18 @@ def test_the_newest_proof_of_this_content_that_covers_as_much_answers() -> None:
     less, full = replace(here, covered="less"), replace(here, covered=FULL_COVER)
     assert same_content([PROOF, less, full, here], TERMS, "some") is full
     assert same_content([PROOF, less], TERMS, "some") is None
+
+
+def test_a_pass_is_shown_again_as_it_was_with_every_test_counted_as_cached() -> None:
+    counts = TestCounts(passed=5, failed=1, errors=1, skipped=3, xfailed=1, xpassed=1)
+    end = ProjectRung(state=RungState.PASS, summary="5 passed", tests=counts)
+    assert shown_again(replace(PROOF, end=end)) == replace(end, tests=replace(counts, cached=9))
+    silent = ProjectRung(state=RungState.PASS, summary="3 files")
+    assert shown_again(replace(PROOF, end=silent)) == silent
+
+
+def test_a_proof_that_did_not_keep_its_end_is_shown_as_a_bare_pass() -> None:
+    proof = replace(PROOF, known_failures=("t.py::test_old",))
+    assert shown_again(proof) == ProjectRung(
+        state=RungState.PASS, covered="some", known_failures=("t.py::test_old",)
+    )

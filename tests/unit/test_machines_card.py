@@ -292,6 +292,10 @@ def test_what_was_not_measured_is_a_dash_and_never_zero() -> None:
     assert view_epoch(replace(GREEN, time=None))[-2] == "Reasoning — · Environment —"
 
 
+def test_a_clean_tree_has_no_word_about_dirty_files() -> None:
+    assert view_epoch(replace(GREEN, dirty_paths=()))[1] == "snapshot s1-90ab12cd34ef5a6b · 1c2d3e4"
+
+
 def test_other_actions_show_only_their_own_rungs_and_no_policy() -> None:
     run = replace(
         GREEN,

@@ -182,6 +182,24 @@ def test_an_entry_is_found_in_the_tree_or_among_the_declared_inputs() -> None:
     assert snapshot.entry(RepoPath("b")) is None
 
 
+def test_a_snapshot_with_a_file_too_large_to_keep_is_not_complete() -> None:
+    def holding(*entries: Entry) -> Snapshot:
+        return Snapshot(
+            id=SnapshotId("s1-0"),
+            tree_id=TreeId("t"),
+            entries={RepoPath(f"{number}"): entry for number, entry in enumerate(entries)},
+            inputs={},
+            inputs_digest="",
+            git=None,
+            dirty_paths=(),
+        )
+
+    large = Entry(FileMode.REGULAR, BlobId("1"), 2**30, stored=False)
+    assert holding().complete
+    assert holding(file("1")).complete
+    assert not holding(file("1"), large).complete
+
+
 def test_a_path_belongs_to_the_deepest_project_that_holds_it() -> None:
     root = Project(name=".", root="", toolchain="python")
     nested = Project(name="libs/a", root="libs/a", toolchain="python")

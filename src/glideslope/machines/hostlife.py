@@ -214,6 +214,8 @@ def _news(host: HostState, fact: HostReady | Answered | Beat | Exited) -> tuple[
             return replace(host, heard_at=fact.now), ()
         case Exited():
             return _exited(host, fact)
+        case _:  # pragma: no cover
+            assert_never(fact)
 
 
 def _wanted(host: HostState, now: float) -> tuple[HostState, Effects]:

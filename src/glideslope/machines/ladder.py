@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import assert_never
 
 from glideslope.model.result import FailureClass, FindingState, RungResult, RungState, Severity, Verdict
 from glideslope.model.rung import RUNGS, LadderPlan, PlannedRung, Rung, VerifyPolicy
@@ -67,6 +68,8 @@ def _asked_for(policy: VerifyPolicy, facts: PlanFacts) -> tuple[Rung, ...]:
             return RUNGS if facts.on_main_branch else RUNGS[:-1]
         case VerifyPolicy.CI_PARITY:
             return RUNGS
+        case _:  # pragma: no cover
+            assert_never(policy)
 
 
 def _planned(rung: Rung, rungs: Sequence[Rung], policy: VerifyPolicy, facts: PlanFacts) -> PlannedRung:
