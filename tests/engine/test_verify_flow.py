@@ -36,7 +36,7 @@ async def test_the_sandbox_holds_the_snapshot_at_the_path_of_the_project(rig: Ri
         f"assert not os.path.exists({str(rig.state / 'journal.sqlite3')!r})"
     )
     run = await rig.verify(policy=VerifyPolicy.MINIMAL)
-    assert (run.verdict, run.rungs[0].summary) == (Verdict.GREEN, "2")
+    assert (run.verdict, run.rungs[0].summary) == (Verdict.GREEN, "2"), run.rungs
 
 
 async def test_a_failing_rung_ends_the_climb(rig: Rig) -> None:

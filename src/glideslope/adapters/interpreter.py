@@ -197,7 +197,7 @@ class LocalInterpreters:
 
     def _ask(self, executable: str, configuration: str) -> _Probe:
         prefix = os.path.dirname(os.path.dirname(executable)) if configuration else ""
-        argv = [executable, "-I", "-S", os.path.join(self._worker, "probe.py"), prefix]
+        argv = [executable, "-I", "-S", os.path.join(self._worker, "interpreter_facts.py"), prefix]
         try:
             done = subprocess.run(
                 argv,
