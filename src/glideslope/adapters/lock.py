@@ -11,11 +11,15 @@ import errno
 import fcntl
 import json
 import os
+import time
 from dataclasses import asdict, dataclass
 
 from glideslope.adapters.state import unavailable
 from glideslope.errors import EngineBusy
 from glideslope_fast.place import LOCK
+
+LOOKS = 5
+LOOK_S = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +55,7 @@ class StateLock:
         except OSError as error:
             raise unavailable(error, root) from error
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(descriptor)
             text = json.dumps(asdict(owner)).encode()
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, text, 0)
@@ -67,6 +71,16 @@ class StateLock:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+
+
+def _lock(descriptor: int) -> None:
+    """Tries for a moment: who only looks whether there is an owner holds the lock as long."""
+    for _ in range(LOOKS):
+        try:
+            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(LOOK_S)
+    return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def read_owner(root: str) -> Owner | None:
