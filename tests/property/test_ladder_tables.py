@@ -99,8 +99,9 @@ REASONS = ("", "generated_stale")
 
 
 def endings(plan: LadderPlan) -> Iterator[tuple[RungResult, ...]]:
-    """Every state of every rung; None stands for a rung nothing was heard of."""
-    for states in product((*RungState, None), repeat=len(plan.rungs)):
+    """Every state of every rung; None: nothing was heard of it. Of a skipped one, only lies are told."""
+    heard = [(None, RungState.PASS) if planned.skipped else (*RungState, None) for planned in plan.rungs]
+    for states in product(*heard):
         for reason in REASONS if states[0] is RungState.INCONCLUSIVE else REASONS[:1]:
             yield tuple(
                 RungResult(rung=planned.rung, state=state, reason=reason)
