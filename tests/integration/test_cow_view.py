@@ -606,7 +606,7 @@ async def test_a_flood_of_output_costs_little_memory(project: Project) -> None:
     peak_before = peak_bytes()
     result = await project.run("yes glideslope | head -c 500000000", log_path=str(project.folder / "log"))
     assert result.stdout.total_bytes == 500_000_000
-    assert (project.folder / "log.out").stat().st_size == result.stdout.logged_bytes == 32 * 1024 * 1024
+    assert (project.folder / "log").stat().st_size == result.stdout.logged_bytes == 32 * 1024 * 1024
     assert peak_bytes() - peak_before < 32 * 1024 * 1024
 
 

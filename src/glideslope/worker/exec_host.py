@@ -138,10 +138,12 @@ class Exec:
 def count_oom_kills() -> int:
     """How many processes the kernel has killed for memory since the machine started."""
     try:
-        with open("/proc/vmstat", encoding="ascii") as table:
-            return next((int(line.split()[1]) for line in table if line.startswith("oom_kill ")), 0)
+        handle = os.open("/proc/vmstat", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return 0
+    table = os.read(handle, 1 << 16)
+    os.close(handle)
+    return int((table.partition(b"\noom_kill ")[2].split(b"\n")[0]) or 0)
 
 
 def _code_and_signal(status: Optional[int]) -> Dict[str, Any]:
@@ -428,7 +430,7 @@ def _reap(task: int) -> Optional[int]:
 
 def _report_survivors(status_w: int, wake_r: int, drain_s: float, private_proc: bool) -> None:
     """Gives what is still running a moment to end; what stays is killed when init returns."""
-    look = _others if private_proc else _own_children
+    look = _others if private_proc and _own_children() else _own_children
     seen = len(look())
     deadline = time.monotonic() + drain_s
     left = seen
@@ -445,12 +447,17 @@ def _report_survivors(status_w: int, wake_r: int, drain_s: float, private_proc: 
 
 
 def _own_children() -> List[int]:
-    """Whether init has children: every process of the sandbox descends from it."""
+    """A stand-in for a count: pid 1 where init has children, of which every other descends."""
+    return [1] if has_children() else []
+
+
+def has_children() -> bool:
+    """Whether the caller has any; one whose orphans come back to it then has no descendants."""
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:
-        return []
-    return [1]
+        return False
+    return True
 
 
 def _others() -> List[int]:

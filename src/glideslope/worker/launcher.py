@@ -45,7 +45,8 @@ def main(arguments: List[str]) -> int:
             ids = (ns.enter_user_namespace(), uid, gid)
             greeting["all_ids"] = ids[0]
         except OSError as error:
-            greeting = {"ready": False, "reason": str(error)}
+            channel.send(json.dumps({"ready": False, "reason": str(error)}).encode("ascii"))
+            return 1  # without namespaces it must never serve: it would run on the live tree
     else:
         ns.become_subreaper()
     channel.send(json.dumps(greeting).encode("ascii"))

@@ -13,7 +13,7 @@ import time
 from typing import Any, Dict, Iterable, List, Set, Tuple
 
 from . import namespaces as ns
-from .exec_host import Control, Exec, Streams, be_task, is_alive
+from .exec_host import Control, Exec, Streams, be_task, has_children, is_alive
 
 _SWEEP_S = 2.0
 
@@ -170,7 +170,7 @@ def _reap(execution: Exec, task: int) -> bool:
 def _end_survivors(execution: Exec, wake_r: int) -> Tuple[int, int, int]:
     """Gives what still runs a moment, then kills it; returns seen, killed and left."""
     own = os.getpid()
-    left = seen = len(descendants(own))
+    left = seen = len(descendants(own)) if has_children() else 0
     stopping = execution.stop is not None or execution.control.closed
     deadline = time.monotonic() + (0.0 if stopping else float(execution.request["drain_s"]))
     while left and time.monotonic() < deadline:

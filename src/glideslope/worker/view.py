@@ -11,13 +11,13 @@ Fail closed: a place that is not what it must be raises `ViewBroken`, and nothin
 """
 
 import os
-import shutil
 import stat
 from typing import Any, Dict, List, Optional
 
 from . import namespaces as ns
 
-PRIVATE = ("/tmp", "/var/tmp", "/dev/shm")
+_TEMPORARY = os.path.realpath("/tmp")
+PRIVATE = tuple(dict.fromkeys(os.path.realpath(path) for path in ("/tmp", "/var/tmp", "/dev/shm")))
 """Folders that are replaced by private empty ones."""
 
 SUBSTRATE = ("home", "data")
@@ -30,6 +30,7 @@ _DEVICE_LINKS = (
     ("stdout", "/proc/self/fd/1"),
     ("stderr", "/proc/self/fd/2"),
 )
+_COPIED_BYTES = 1 << 24
 _KERNEL_KNOBS = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi")
 
 
@@ -124,9 +125,8 @@ def _places(view: View, request: Dict[str, Any]) -> List[Place]:
         if os.path.lexists(real):
             places.setdefault(real, _place("cover", real, _open(real), True))
     for path in PRIVATE:
-        real = os.path.realpath(path)
-        if os.path.isdir(real):
-            places.setdefault(real, Place("private", real, -1, True, False))
+        if os.path.isdir(path):
+            places.setdefault(path, Place("private", path, -1, True, False))
     covered = [place.target for place in places.values() if place.kind in ("private", "cover")]
     if view.all_ids and view.read_only:
         # Root may open a raw disk by its device node, whatever the mounts say.
@@ -162,10 +162,9 @@ def _add_bind(view: View, places: Dict[str, Place], bound: Dict[str, Any]) -> Li
 
 def _mount_scratch(size_bytes: Optional[int]) -> str:
     """Mounts the private tmpfs and returns its path as a descriptor link, valid when covered."""
-    where = os.path.realpath("/tmp")
     options = "mode=0755" + (",size=%d" % size_bytes if size_bytes else "")
-    ns.mount("tmpfs", where, "tmpfs", ns.MS_NOSUID | ns.MS_NODEV, options)
-    return "/proc/self/fd/%d" % _open(where)
+    ns.mount("tmpfs", _TEMPORARY, "tmpfs", ns.MS_NOSUID | ns.MS_NODEV, options)
+    return "/proc/self/fd/%d" % _open(_TEMPORARY)
 
 
 def _put(view: View, place: Place, places: List[Place], scratch: str) -> None:
@@ -203,7 +202,7 @@ def _own_folder(place: Place, scratch: str) -> str:
     os.mkdir(path)
     if place.kind == "private":
         os.chmod(path, 0o1777)
-    if place.kind == "private" and place.target == os.path.realpath("/tmp"):
+    if place.kind == "private" and place.target == _TEMPORARY:
         for name in SUBSTRATE:
             os.mkdir(path + "/" + name, 0o700)
     if place.kind == "devices":
@@ -235,7 +234,7 @@ def _put_root(view: View, scratch: str) -> None:
         os.mkdir(folder)
         for layer in reversed(view.layers):
             copy_tree("/proc/self/fd/%d" % layer, folder)
-        shutil.copystat("/proc/self/fd/%d" % view.layers[-1], folder)
+        _copy_status("/proc/self/fd/%d" % view.layers[-1], folder)
         view.written = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         ns.bind(view.written, view.root)
         return
@@ -243,7 +242,7 @@ def _put_root(view: View, scratch: str) -> None:
     os.mkdir(upper)
     os.mkdir(work)
     # The merged root takes owner, mode and times from its uppermost layer.
-    shutil.copystat("/proc/self/fd/%d" % view.layers[-1], upper)
+    _copy_status("/proc/self/fd/%d" % view.layers[-1], upper)
     view.written = os.open(upper, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     lower = ":".join("/proc/self/fd/%d" % layer for layer in view.layers)
     options = "userxattr,lowerdir=%s,upperdir=%s,workdir=%s" % (lower, upper, work)
@@ -253,18 +252,35 @@ def _put_root(view: View, scratch: str) -> None:
 def copy_tree(source: str, target: str) -> None:
     """Copies a folder into an existing one: links as links, times and modes kept."""
     with os.scandir(source) as entries:
-        listed = sorted(entries, key=lambda entry: entry.name)
+        listed = list(entries)
     for entry in listed:
-        path = os.path.join(target, entry.name)
+        path = target + "/" + entry.name
         if entry.is_dir(follow_symlinks=False):
             if not os.path.isdir(path):
                 os.mkdir(path)
             copy_tree(entry.path, path)
-            shutil.copystat(entry.path, path)
-        elif entry.is_symlink() or entry.is_file(follow_symlinks=False):
-            if os.path.lexists(path):
-                os.unlink(path)
-            shutil.copy2(entry.path, path, follow_symlinks=False)
+            _copy_status(entry.path, path)
+            continue
+        if os.path.lexists(path):
+            os.unlink(path)  # a layer below has it too
+        if entry.is_symlink():
+            os.symlink(os.readlink(entry.path), path)
+        elif entry.is_file(follow_symlinks=False):
+            _copy_file(entry.path, path)
+
+
+def _copy_file(source: str, target: str) -> None:
+    with open(source, "rb", buffering=0) as old, open(target, "xb", buffering=0) as new:
+        while os.sendfile(new.fileno(), old.fileno(), None, _COPIED_BYTES):
+            pass
+    _copy_status(source, target)
+
+
+def _copy_status(source: str, target: str) -> None:
+    """Gives a file or folder the mode and the times of another one."""
+    status = os.stat(source)
+    os.chmod(target, stat.S_IMODE(status.st_mode))
+    os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
 def _put_bind(place: Place) -> None:
@@ -300,7 +316,8 @@ def _make_point(view: View, place: Place, may_make: bool) -> bool:
         False where a link stands in the way: a mount would follow it to another place.
     """
     target, folder = place.target, os.path.dirname(place.target)
-    if os.path.realpath(folder) != folder or os.path.islink(target):
+    # Below the root the snapshot decides what is a link; elsewhere the machine does.
+    if target.startswith(view.root + "/") and (os.path.realpath(folder) != folder or os.path.islink(target)):
         return False
     if os.path.exists(target):
         if os.path.isdir(target) != place.is_folder:

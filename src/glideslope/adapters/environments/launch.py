@@ -43,6 +43,7 @@ class Ending:
     queued_at: float
     sent_at: float
     finished_at: float
+    proven_gone: bool  # by the host's word, or by the kernel's where the host was killed
     stdout: BoundedStream
     stderr: BoundedStream
 
@@ -87,6 +88,7 @@ class Launcher:
             queued_at=queued_at,
             sent_at=sent_at,
             finished_at=time.monotonic(),
+            proven_gone=conversation.proven_gone,
             stdout=conversation.stdout,
             stderr=conversation.stderr,
         )
@@ -115,7 +117,8 @@ class Launcher:
                 os.close(handle)
 
     async def _send(self, handles: list[int]) -> None:
-        channel = self._channel or await self._start()
+        with anyio.CancelScope(shield=True):  # half a start could not be gone on with
+            channel = self._channel or await self._start()
         rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", handles))]
         while True:
             try:
@@ -211,9 +214,11 @@ async def _insist(event: anyio.Event) -> None:
 
 async def _insist_gone(conversation: _Conversation) -> None:
     """Without the host's word, the kernel's: init's descriptor tells when the last process is gone."""
+    conversation.proven_gone = bool(conversation.facts)
     with anyio.move_on_after(_PROOF_S, shield=True):
         if not conversation.facts and conversation.init_fd >= 0:
             await anyio.wait_readable(conversation.init_fd)
+            conversation.proven_gone = True
         await _insist(conversation.drained)
 
 
@@ -236,7 +241,7 @@ class _Conversation:
     over: anyio.Event = field(default_factory=anyio.Event)
     drained: anyio.Event = field(default_factory=anyio.Event)
     init_fd: int = -1
-    init_pid: int = 0
+    proven_gone: bool = False
 
     def __post_init__(self) -> None:
         log = self.spec.log_path
@@ -361,7 +366,6 @@ class _Conversation:
 
     def _take_news(self, news: dict[str, Any]) -> None:
         self.facts = news.get("ended", self.facts)
-        self.init_pid = news.get("init", self.init_pid)
 
     def _check_idle(self) -> None:
         assert self.spec.idle_s is not None

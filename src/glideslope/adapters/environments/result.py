@@ -44,11 +44,16 @@ def read_ending(ending: Ending, profile: SandboxProfile, isolation: Isolation) -
         reason=facts.get("reason") or "",
         stdout=ending.stdout.captured(),
         stderr=ending.stderr.captured(),
-        survivors=Survivors(**facts.get("survivors", {"seen": None, "killed": None, "left": 0})),
+        survivors=_survivors(ending, facts),
         changes=_changes(changes) if changes is not None else None,
         times=_times(ending, facts.get("times", {})),
         sandbox=_report(facts, profile, isolation),
     )
+
+
+def _survivors(ending: Ending, facts: dict[str, Any]) -> Survivors:
+    unknown = {"seen": None, "killed": None, "left": 0 if ending.proven_gone else None}
+    return Survivors(**facts.get("survivors", unknown))
 
 
 def _changes(facts: dict[str, Any]) -> TreeChanges:
