@@ -108,6 +108,8 @@ class Client:
     ) -> Iterator[dict[str, Any]]:
         """What was journaled after a sequence number, as documents of `Recorded`.
 
+        Asked for at once, so that nothing is missed before the first is taken.
+
         Args:
             after: None: only what is new.
             follow: Wait for more at the end, instead of ending there.
@@ -115,11 +117,14 @@ class Client:
             types: Only events of these classes, by name; empty: all.
 
         Raises:
-            GlideslopeError: As of `call`, while iterating.
+            GlideslopeError: As of `call`; the daemon's own while iterating.
         """
         given: dict[str, object] = {"after": after, "follow": follow, "run_id": run_id, "types": list(types)}
         with _Wait(self, ANSWER_S):
             number = self._ask("events", given, tie=False)
+        return self._stream(number)
+
+    def _stream(self, number: int) -> Iterator[dict[str, Any]]:
         ended = False
         try:
             while not ended:

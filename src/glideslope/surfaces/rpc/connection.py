@@ -75,7 +75,7 @@ class Connection:
     async def finish(self) -> None:
         """Lets streams run out to the last event and waits for what is being answered."""
         for number, stream in self._streams.items():
-            stream.end_at(self._service.engine.last_seq)
+            stream.end_at(self._service.final_seq)
             if stream.is_over():
                 self._give_up(number)  # it waits for what will not come
         if self._pending:
@@ -170,6 +170,8 @@ class Connection:
         asked = strict(Events, request.input)
         self._waiting.add(request.id)
         stream = self._streams[request.id] = _Stream(asked, last_seq=self._service.engine.last_seq)
+        if self._service.final_seq is not None:
+            stream.end_at(self._service.final_seq)
         try:
             await self._run_stream(request.id, stream)
         except asyncio.CancelledError:
@@ -233,7 +235,7 @@ class _Stream:
         """Whether everything up to the end was seen."""
         return self._end is not None and self.seen >= self._end
 
-    def end_at(self, seq: int) -> None:
+    def end_at(self, seq: int | None) -> None:
         """Makes this the last event."""
         self._end = seq
 

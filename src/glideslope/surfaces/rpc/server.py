@@ -83,6 +83,7 @@ async def serve(state: StateFolder, build: Build, *, idle_s: float, ready: Calla
             server.close()
         await engine.close()
         # Only now is the last event journaled; whoever listens still gets it.
+        service.final_seq = engine.last_seq
         await asyncio.wait([asyncio.create_task(_finish(tuple(connections)))], timeout=FINISH_S)
         await service.finish_work(0)
     _LOGGER.info("process %d ended", os.getpid())

@@ -56,6 +56,7 @@ class Service:
         self.engine = engine
         self.ending = asyncio.Event()
         self.draining = False
+        self.final_seq: int | None = None  # known once the engine has closed
         self._idle_s = idle_s
         self._connections = 0
         self._started_s = time.monotonic()
