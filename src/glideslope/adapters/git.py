@@ -11,8 +11,10 @@ What only says which files count (`safe.directory`, `core.excludesFile`) stays t
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import signal
 import subprocess
 import tempfile
 import threading
@@ -100,7 +102,10 @@ class Started:
 
     def kill(self) -> None:
         """Ends the command if it still runs; safe at any time, also after `wait`."""
-        self._process.kill()
+        with contextlib.suppress(ProcessLookupError):
+            # Before it is reaped its number is its own, and so is the group it leads.
+            if self._process.returncode is None:
+                os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         self._out.close()
         self._err.close()
@@ -192,6 +197,7 @@ class Git:
                 stdin=source,
                 stdout=out,
                 stderr=err,
+                start_new_session=True,
             )
         except (FileNotFoundError, PermissionError) as error:
             out.close()

@@ -13,7 +13,7 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
 from glideslope.adapters.git import Git, git_failed
@@ -42,6 +42,8 @@ _CONFIG = frozenset(
         "whitespace",
     )
 ) | {"user.name", "user.email"}
+_CONFIG_OF_EACH = frozenset({"branch.*.remote", "branch.*.merge", "remote.*.fetch"})
+_HISTORY_BYTES = 16 * 1024  # of HEAD's reflog: enough for git to say where a detached head came from
 _COPIED = (
     "shallow",
     "info/attributes",
@@ -139,6 +141,7 @@ class GitLayers:
             "index": ["ls-files", "--stage", "-z"],
             "tags": ["ls-files", "-t", "-z", "--cached"],
             "config": ["config", "--list", "-z"],
+            "symbolic": ["for-each-ref", "--format=%(refname) %(symref)"],
             "excludes": ["config", "--type=path", "--get", "core.excludesFile"],
         }
         with contextlib.ExitStack() as stack:
@@ -146,12 +149,15 @@ class GitLayers:
             for process in started.values():
                 stack.callback(process.kill)
             done = {name: process.wait() for name, process in started.items()}
-        for name in ("index", "tags", "config"):
+        for name in ("index", "tags", "config", "symbolic"):
             if not done[name]:
                 raise git_failed(commands[name], done[name])
+        listing = self._listing(scope, state)
+        symbolic = _symbolic(done["symbolic"].out, listing)
         files = {
+            **symbolic,
             "HEAD": _head(state),
-            "packed-refs": packed_refs(self._listing(scope, state)),
+            "packed-refs": packed_refs(listing, symbolic.keys()),
             "config": _config(done["config"].out, layout),
             "info/exclude": _exclude(scope, layout, os.fsdecode(done["excludes"].out).rstrip("\n")),
             "objects/info/alternates": _alternates(layout),
@@ -160,6 +166,10 @@ class GitLayers:
             content = _read(path)
             if content is not None:
                 files[name] = content
+        history = _read(os.path.join(layout.git_dir, "logs", "HEAD"))
+        if history:
+            lines = history[-_HISTORY_BYTES:].split(b"\n", 1)
+            files["logs/HEAD"] = history if len(history) <= _HISTORY_BYTES else lines[-1]
         tags = done["tags"].out.split(b"\0")
         kept_off = b"".join(record[2:] + b"\0" for record in tags if record[:2] in (b"S ", b"s "))
         return _Parts(tuple(sorted(files.items())), done["index"].out, kept_off)
@@ -195,7 +205,7 @@ class GitLayers:
     def _trim(self) -> None:
         """Removes the layers that were not used for the longest time."""
         idle = []
-        for entry in os.scandir(self._root):
+        for entry in list(os.scandir(self._root)):
             with contextlib.suppress(FileNotFoundError):
                 if not self._used.get(entry.path):
                     idle.append((entry.stat().st_mtime, entry.path))
@@ -204,12 +214,19 @@ class GitLayers:
             self._used.pop(path, None)
 
 
-def packed_refs(listing: bytes) -> bytes:
-    """Turns `git show-ref --head --dereference` into the content of a packed-refs file."""
+def packed_refs(listing: bytes, without: Container[str] = ()) -> bytes:
+    """Turns `git show-ref --head --dereference` into the content of a packed-refs file.
+
+    Args:
+        listing: The output of that command.
+        without: Refs that are kept as files of their own.
+    """
     lines = [b"# pack-refs with: peeled fully-peeled sorted \n"]
     rows: dict[bytes, list[bytes]] = {}
     for line in listing.split(b"\n"):
         object_name, _, name = line.partition(b" ")
+        if name.removesuffix(b"^{}").decode("utf-8", "surrogateescape") in without:
+            continue
         if name.endswith(b"^{}"):
             rows.setdefault(name[:-3], []).append(b"^" + object_name + b"\n")
         elif name.startswith(b"refs/"):
@@ -220,21 +237,21 @@ def packed_refs(listing: bytes) -> bytes:
 
 
 def _config(listing: bytes, layout: Layout) -> bytes:
-    found = {}
+    """The settings of the allow list, and what each branch tracks; no address of a remote."""
+    sections: dict[str, dict[str, str]] = {"core": {}}
     for record in listing.decode("utf-8", "surrogateescape").split("\0"):
         name, separator, value = record.partition("\n")
-        if name in _CONFIG:
-            found[name] = value if separator else "true"
-    lines = ["[core]", f"\trepositoryformatversion = {int(layout.object_format != 'sha1')}", "\tbare = false"]
-    lines += [
-        f"\t{name[5:]} = {_quoted(value)}" for name, value in sorted(found.items()) if name[:5] == "core."
-    ]
+        section, _, key = name.rpartition(".")
+        kind, _, subsection = section.partition(".")
+        if name in _CONFIG or (subsection and f"{kind}.*.{key}" in _CONFIG_OF_EACH):
+            heading = f'{kind} "{_escaped(subsection)}"' if subsection else kind
+            sections.setdefault(heading, {})[key] = value if separator else "true"
+    sections["core"] |= {"bare": "false", "repositoryformatversion": str(int(layout.object_format != "sha1"))}
     if layout.object_format != "sha1":
-        lines += ["[extensions]", f"\tobjectformat = {layout.object_format}"]
-    lines += ["[user]"]
-    lines += [
-        f"\t{name[5:]} = {_quoted(value)}" for name, value in sorted(found.items()) if name[:5] == "user."
-    ]
+        sections["extensions"] = {"objectformat": layout.object_format}
+    lines = []
+    for heading, values in sorted(sections.items()):
+        lines += [f"[{heading}]", *(f"\t{key} = {_quoted(value)}" for key, value in sorted(values.items()))]
     return ("\n".join(lines) + "\n").encode("utf-8", "surrogateescape")
 
 
@@ -269,6 +286,7 @@ def _mark(scope: str, layout: Layout, state: GitState) -> _Mark | None:
     paths = [
         os.path.join(layout.git_dir, "index"),
         os.path.join(layout.git_dir, "config.worktree"),
+        os.path.join(layout.git_dir, "logs", "HEAD"),
         os.path.join(layout.common_dir, "config"),
         os.path.join(layout.common_dir, "info", "exclude"),
         os.path.join(layout.objects, "info", "alternates"),
@@ -283,6 +301,16 @@ def _mark(scope: str, layout: Layout, state: GitState) -> _Mark | None:
         return None
     settled = all(is_settled(look, read_from_ns=started_ns) for _, look in looks if look)
     return (state, looks) if settled else None
+
+
+def _symbolic(out: bytes, listing: bytes) -> dict[str, bytes]:
+    """Refs that name other refs, as files; only those that the listing has too."""
+    rows = [line.split(b" ") for line in out.split(b"\n")]
+    return {
+        os.fsdecode(row[0]): b"ref: " + row[1] + b"\n"
+        for row in rows
+        if len(row) == 2 and row[1] and b" " + row[0] + b"\n" in listing
+    }
 
 
 def _head(state: GitState) -> bytes:
@@ -309,8 +337,12 @@ def _further_alternates(objects: str, seen: set[str]) -> Iterator[str]:
 
 
 def _quoted(value: str) -> str:
-    plain = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
+    plain = _escaped(value).replace("\n", "\\n").replace("\t", "\\t")
     return f'"{plain}"'
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"')
 
 
 def _read(path: str) -> bytes | None:

@@ -218,14 +218,14 @@ class Store:
 
     def _sweep(self) -> None:
         """Takes away temporary files that a killed process left."""
-        for entry in os.scandir(os.path.join(self._root, "tmp")):
+        for entry in list(os.scandir(os.path.join(self._root, "tmp"))):
             with contextlib.suppress(FileNotFoundError):
                 if entry.stat(follow_symlinks=False).st_mtime < time.time() - _YOUNG_S:
                     os.unlink(entry.path)
 
     def _scan(self) -> Iterator[BlobId]:
         try:
-            for folder in os.scandir(self._root):
+            for folder in list(os.scandir(self._root)):
                 if len(folder.name) == 2:
                     yield from (BlobId(folder.name + name) for name in os.listdir(folder.path))
         except OSError as error:

@@ -158,7 +158,8 @@ class TreePool:
             os.unlink(slot.marker)
         if known is None:
             _wipe(slot.tree)
-            os.mkdir(slot.tree, 0o755)
+            os.mkdir(slot.tree)
+            os.chmod(slot.tree, 0o755)
             known = {}
         changed = [
             path
@@ -308,7 +309,7 @@ def _everything(tree: str) -> Iterator[tuple[str, bool]]:
     waiting = [""]
     while waiting:
         folder = waiting.pop()
-        for entry in os.scandir(os.path.join(_raw(tree), _raw(folder))):
+        for entry in list(os.scandir(os.path.join(_raw(tree), _raw(folder)))):
             path = (folder + "/" if folder else "") + entry.name.decode("utf-8", "surrogateescape")
             is_folder = entry.is_dir(follow_symlinks=False)
             yield path, is_folder

@@ -134,17 +134,28 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     made.vcs.close()
 
 
-def everything_below(folder: Path) -> dict[str, tuple[int, int, int, bytes]]:
-    """Every path below a folder with its mode, size, modification time and content."""
-    found = {}
-    for path in sorted(folder.rglob("*")):
-        looks = path.lstat()
-        content = path.read_bytes() if stat.S_ISREG(looks.st_mode) else b""
-        found[str(path.relative_to(folder))] = (looks.st_mode, looks.st_size, looks.st_mtime_ns, content)
-    return found
+@pytest.fixture
+def seen() -> Callable[[Path], dict[str, tuple[int, int, int, bytes]]]:
+    """Reads every path below a folder: mode, size, modification time, content."""
+
+    def read(folder: Path) -> dict[str, tuple[int, int, int, bytes]]:
+        found = {}
+        for path in sorted(folder.rglob("*")):
+            looks = path.lstat()
+            content = path.read_bytes() if stat.S_ISREG(looks.st_mode) else b""
+            found[str(path.relative_to(folder))] = (looks.st_mode, looks.st_size, looks.st_mtime_ns, content)
+        return found
+
+    return read
 
 
-def content_of(tree: Path) -> dict[str, tuple[str, bytes]]:
+@pytest.fixture
+def content_of() -> Callable[[str], dict[str, tuple[str, bytes]]]:
+    """Reads what a folder holds, in the terms of a snapshot: mode and content of every file and link."""
+    return _content_of
+
+
+def _content_of(tree: str) -> dict[str, tuple[str, bytes]]:
     """What a folder holds, in the terms of a snapshot: mode and content of every file and link."""
     found = {}
     for above, folders, files in os.walk(os.fsencode(tree)):
