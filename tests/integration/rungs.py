@@ -99,11 +99,18 @@ def context_of(
     )
 
 
-def run_command(command: Command, root: Path, *, timeout_s: float = 60) -> Output:
-    """Runs one command in a folder; what a real engine does in a sandbox."""
+def run_command(command: Command, root: Path, *, late: str | None = None) -> Output:
+    """Runs one command in a folder; what a real engine does in a sandbox.
+
+    Plugins that happen to be installed beside the interpreter of these tests are left out: they
+    cost more than the run itself. Once a test begins whose name has `late` in it, the time is up.
+    """
     read_fd, write_fd = os.pipe()
     argv = [part.replace("{report_fd}", str(write_fd)) for part in command.argv]
     environment = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
+    environment |= {"PYTHONDONTWRITEBYTECODE": "1"}
+    if command.argv[0] == sys.executable:
+        environment |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     with subprocess.Popen(
         argv,
         cwd=root / command.cwd,
@@ -111,32 +118,31 @@ def run_command(command: Command, root: Path, *, timeout_s: float = 60) -> Outpu
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         pass_fds=[write_fd],
-        env={**environment, "PYTHONDONTWRITEBYTECODE": "1", **command.env},
+        env={**environment, **command.env},
     ) as process:
         os.close(write_fd)
         report: list[bytes] = []
+        timed_out = threading.Event()
 
         def drain() -> None:
             with os.fdopen(read_fd, "rb") as stream:
-                report.extend(line.rstrip(b"\n") for line in stream)
+                for line in stream:
+                    report.append(line.rstrip(b"\n"))
+                    if late is not None and b'"start"' in line and late.encode() in line:
+                        timed_out.set()
+                        process.kill()
 
         reader = threading.Thread(target=drain)
         reader.start()
-        try:
-            out, err = process.communicate(command.stdin, timeout=timeout_s)
-            timed_out = False
-        except subprocess.TimeoutExpired:
-            process.kill()
-            out, err = process.communicate()
-            timed_out = True
+        out, err = process.communicate(command.stdin)
         reader.join()
     code = process.returncode
     return Output(
         command=command,
-        outcome="timed_out" if timed_out else ("signalled" if code < 0 else "exited"),
+        outcome="timed_out" if timed_out.is_set() else ("signalled" if code < 0 else "exited"),
         code=None if code < 0 else code,
         signal=-code if code < 0 else None,
-        limit="wall" if timed_out else None,
+        limit="wall" if timed_out.is_set() else None,
         stdout=out,
         stderr=err,
         report=tuple(report),
@@ -144,14 +150,14 @@ def run_command(command: Command, root: Path, *, timeout_s: float = 60) -> Outpu
 
 
 def drive(
-    script: Script, now: Path, base: Path | None = None, *, timeout_s: float = 60
+    script: Script, now: Path, base: Path | None = None, *, late: str | None = None
 ) -> tuple[ProjectRung, list[Output]]:
     """Runs a script to its end; the base appears at the path of the snapshot, as in a sandbox."""
     outputs: list[Output] = []
     try:
         commands = next(script)
         while True:
-            answers = tuple(_at_its_place(command, now, base, timeout_s) for command in commands)
+            answers = tuple(_at_its_place(command, now, base, late) for command in commands)
             outputs += answers
             commands = script.send(answers)
     except StopIteration as end:
@@ -159,15 +165,15 @@ def drive(
         return rung, outputs
 
 
-def _at_its_place(command: Command, now: Path, base: Path | None, timeout_s: float) -> Output:
+def _at_its_place(command: Command, now: Path, base: Path | None, late: str | None) -> Output:
     if command.side is Side.NOW:
-        return run_command(command, now, timeout_s=timeout_s)
+        return run_command(command, now, late=late)
     assert base is not None
     aside = now.with_name(now.name + ".aside")
     now.rename(aside)
     base.rename(now)
     try:
-        return run_command(command, now, timeout_s=timeout_s)
+        return run_command(command, now, late=late)
     finally:
         now.rename(base)
         aside.rename(now)

@@ -103,7 +103,9 @@ def our_run(
 
 
 def plain_run(root: Path, *arguments: str, python: str = sys.executable) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([python, "-m", "pytest", *arguments], cwd=root, capture_output=True, text=True)
+    alone = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"} if python == sys.executable else {}
+    argv = [python, "-m", "pytest", *arguments]
+    return subprocess.run(argv, cwd=root, capture_output=True, text=True, env={**os.environ, **alone})
 
 
 def printed_counts(text: str) -> dict[str, int]:

@@ -34,7 +34,7 @@ _AT = re.compile(
     r"^(?:E +)?(?:File \"(?P<file>[^\"]+)\", line (?P<n>\d+)|(?P<path>[^\s:]+):(?P<m>\d+): )", re.M
 )
 _SAYS = re.compile(r"^E +(\S.*)$", re.M)
-_USAGE = re.compile(r"^(?:ERROR: |.*?: error: )(.*)$", re.M)
+_USAGE = re.compile(r"^(?:ERROR: (?!usage: )|.*?: error: )(.*)$", re.M)
 _IN_FILE = re.compile(
     r"^(?P<path>\S+\.(?:toml|ini|cfg)):(?:(?P<line>\d+):)? ?(?P<text>.*)$|at line (?P<at>\d+)"
 )
@@ -199,7 +199,7 @@ def _finished(output: Output, session: Session) -> Ending:
         return Ending(state=RungState.FAIL)
     if code == 5:
         return Ending(state=RungState.INCONCLUSIVE, reason="no_tests", text="no test was found to run")
-    if code == 2:
+    if code == 2 or session.trouble:
         return _fault("interrupted", session.trouble or "the run was interrupted")
     if code:
         lacking = _LACKS_COVERAGE.search(_text(output.stdout) + "\n" + _text(output.stderr))
