@@ -17,7 +17,7 @@ from glideslope.engine.execute import Executor
 from glideslope.engine.ledger import Emit, Ledger
 from glideslope.engine.runner import Runner
 from glideslope.engine.survey import Question, Survey, Surveyor
-from glideslope.errors import EnvironmentBroken, GlideslopeError
+from glideslope.errors import EnvironmentBroken, GlideslopeError, Refused
 from glideslope.machines import accounting, epoch, ladder
 from glideslope.machines.base import LIVE
 from glideslope.model.event import AgentVerifyEpochCurrent, AgentVerifyEpochStale
@@ -202,17 +202,15 @@ class ScopeDriver:
         """Digests the worktree now and lets the epochs know."""
         async with self._looking:
             survey = await asyncio.to_thread(self._surveyor.look, self._question)
-            self._see(survey, answers=None)
+            self._see(survey)
         return survey
 
-    def _see(self, survey: Survey, *, answers: EpochId | None) -> None:
+    def _see(self, survey: Survey) -> None:
         if not _same_question(survey.question, self._question):
             return  # another interpreter was named: says nothing about the runs watched here
-        paths: tuple[str, ...] = ()
-        if self._last is not None and self._last.snapshot.id != survey.snapshot.id:
-            paths = tuple(change.path for change in diff(self._last.tree.entries, survey.tree.entries))
+        paths = _differing(self._last, survey) if self._last is not None else ()
         self._last = survey
-        self._tell(epoch.Looked(content=survey.content, paths=paths, answers=answers))
+        self._tell(epoch.Looked(content=survey.content, paths=paths))
 
     def _ensure_watched(self) -> None:
         if self._watch is None or self._watch.done():
@@ -304,10 +302,11 @@ class ScopeDriver:
     def _abandon(self, active: ActiveRun, error: GlideslopeError) -> None:
         active.ledger.amend(note=error.message, next=error.next)
         run = active.ledger.run
+        verdict = Verdict.REFUSED if isinstance(error, Refused) else Verdict.DIED
         if run.epoch is not None:
-            self._tell(epoch.Abandoned(epoch=run.epoch, verdict=Verdict.DIED))
+            self._tell(epoch.Abandoned(epoch=run.epoch, verdict=verdict))
         elif run.verdict is None:
-            self._close(active, Verdict.DIED, run.rungs)
+            self._close(active, verdict, run.rungs)
 
     # A run with an epoch
 
@@ -327,15 +326,25 @@ class ScopeDriver:
         self._tell(epoch.RungEnded(epoch=which, result=result))
 
     async def _confirm(self, which: EpochId, active: ActiveRun) -> None:
+        """The last look: only content seen to be still there lets a verdict be spoken."""
         moved = await asyncio.to_thread(active.executor.moved_large_files)
-        if moved:
-            survey = await self.survey(self._question)
-            content = replace(survey.content, snapshot=SnapshotId(f"{active.survey.snapshot.id}+"))
-            self._tell(epoch.Looked(content=content, paths=tuple(moved), answers=which))
-            return
         async with self._looking:
-            survey = await asyncio.to_thread(self._surveyor.look, self._question)
-            self._see(survey, answers=which)
+            try:
+                survey = await asyncio.to_thread(self._surveyor.look, active.survey.question)
+            except EnvironmentBroken:
+                raise
+            except GlideslopeError as error:  # what can no longer be read is not what it was
+                active.ledger.amend(note=error.message, next=error.next)
+                self._tell(epoch.Looked(content=_other_than(active.survey.content), answers=which))
+                return
+            if self._state.open is None or self._state.open.id != which:
+                return  # over meanwhile; another run may have asked with another interpreter
+            if moved:
+                content = _other_than(survey.content)
+                self._tell(epoch.Looked(content=content, paths=tuple(moved), answers=which))
+                return
+            paths = _differing(active.survey, survey)
+            self._tell(epoch.Looked(content=survey.content, paths=paths, answers=which))
 
     async def _end(self, effect: epoch.EndRun, active: ActiveRun) -> None:
         await self._runner.wait_run_gone(active.id)
@@ -420,8 +429,18 @@ def _staleness(then: Survey, now: Survey) -> Staleness | None:
         return None
     if then.snapshot.id == now.snapshot.id:
         return Staleness(reason=StaleReason.ENVIRONMENT_CHANGED)
-    paths = tuple(change.path for change in diff(then.tree.entries, now.tree.entries))
-    return Staleness(reason=StaleReason.WRITE_IN_EPOCH, paths=paths)
+    return Staleness(reason=StaleReason.WRITE_IN_EPOCH, paths=_differing(then, now))
+
+
+def _differing(then: Survey, now: Survey) -> tuple[str, ...]:
+    if then.snapshot.id == now.snapshot.id:
+        return ()
+    return tuple(change.path for change in diff(then.tree.entries, now.tree.entries))
+
+
+def _other_than(content: epoch.Content) -> epoch.Content:
+    """Content that equals no snapshot: what cannot be digested, or moved without a new id."""
+    return replace(content, snapshot=SnapshotId(f"{content.snapshot}+"))
 
 
 def _same_question(one: Question, other: Question) -> bool:

@@ -18,7 +18,7 @@ WORST_FIRST = (
     RungState.PASS,
     RungState.SKIPPED,
 )
-NOTHING_TOUCHED = "nothing of this project changed"
+NOTHING_TOUCHED = "nothing changed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,10 +40,10 @@ def fold_projects(rung: Rung, ends: Sequence[ProjectEnd]) -> RungResult:
 
     Returns:
         The state is the worst; the words, exit code and log are those of the project that gave it.
-        Cached only if every project was. A rung of no project at all passes with nothing to do.
+        Cached only if every project was. A rung of no project at all is skipped.
     """
     if not ends:
-        return RungResult(rung=rung, state=RungState.PASS, summary=NOTHING_TOUCHED)
+        return RungResult(rung=rung, state=RungState.SKIPPED, reason=NOTHING_TOUCHED)
     worst = min(ends, key=lambda one: WORST_FIRST.index(one.end.state))
     cached = [one.cached_from for one in ends if one.cached_from is not None]
     return RungResult(
