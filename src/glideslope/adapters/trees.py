@@ -95,6 +95,8 @@ class TreePool:
                     next="glideslope prune",
                 ) from None
             slot.leases += 1
+            with contextlib.suppress(OSError):
+                os.utime(slot.folder)  # what was used lately is pruned last
             lease = f"{os.path.basename(slot.folder)}-{next(self._serial)}"
             self._held[lease] = slot
             return Held(id=lease, tree=slot.tree, fresh_paths=fresh)
@@ -135,12 +137,8 @@ class TreePool:
             folder = os.path.join(self._folder, str(number))
             if folder in taken:
                 continue
-            os.makedirs(folder, mode=0o700, exist_ok=True)
-            lock = os.open(os.path.join(folder, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                os.close(lock)
+            lock = _lock(folder)
+            if lock is None:
                 continue
             slot = _Slot(folder, lock)
             slot.known = _adopt(slot)
@@ -277,6 +275,21 @@ def pool_folder(state: str, scope: Scope) -> str:
 def scope_hash(scope: Scope) -> str:
     """A short name for a workspace, fit for a file name."""
     return hashlib.sha256(scope.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+
+def _lock(folder: str) -> int | None:
+    """Takes a tree for this process; None when another one has it, or is removing it."""
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    path = os.path.join(folder, "lock")
+    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.path.samestat(os.fstat(lock), os.stat(path)):
+            return lock
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    os.close(lock)
+    return None
 
 
 def _adopt(slot: _Slot) -> dict[RepoPath, Known] | None:

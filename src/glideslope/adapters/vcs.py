@@ -96,13 +96,14 @@ class LocalVcs:
         return self._revisions.ancestors(workspace.scope, commits) if workspace.is_git else frozenset()
 
     def lease(self, workspace: Workspace, entries: Entries, snapshot: Snapshot) -> TreeLease:
-        """Materialises entries, and the snapshot's declared inputs, in a tree of the pool.
+        """Materialises entries in a tree of the pool.
 
-        In git the lease carries a private `.git` with HEAD, branch and refs of the snapshot.
+        The declared inputs of the snapshot are added to its own entries; other entries are taken as
+        they are. In git the lease carries a private `.git` with HEAD, branch and refs of the snapshot.
         """
         pool = self._pool(workspace.scope)
         large = _bound(workspace, entries, snapshot)
-        content = {**snapshot.inputs, **entries}
+        content = {**snapshot.inputs, **entries} if entries == snapshot.entries else entries
         held = pool.lease(content, lambda path, entry: self._recover(workspace, path, entry))
         try:
             layout = self._layouts.of(workspace) if workspace.is_git and snapshot.git else None
@@ -228,7 +229,7 @@ def _bound(workspace: Workspace, entries: Entries, snapshot: Snapshot) -> tuple[
     """Files that are not stored: they lie in the working tree only, so they are bound from there."""
     found = [path for path, entry in entries.items() if not entry.stored]
     for path in found:
-        if snapshot.entries.get(path) != entries[path]:
+        if snapshot.entry(path) != entries[path]:
             raise SubstrateUnavailable(
                 f"{path} is not stored and the working tree holds another content: fetch it, then verify again",
                 path=path,
