@@ -158,6 +158,7 @@ class Store:
         digest = hashlib.sha1(b"blob %d\0" % size_bytes, usedforsecurity=False)
         if not keep:
             return _drain(descriptor, digest, None)
+        self.known()  # makes the folders of an empty store
         try:
             name = self._temporary()
             target = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
