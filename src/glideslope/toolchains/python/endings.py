@@ -239,7 +239,8 @@ def _configuration(output: Output) -> Ending:
     place = _IN_FILE.search(text)
     path, line = "", 0
     if place:
-        path, line = place["path"] or "", int(place["line"] or place["at"] or 0)
+        # Only TOML says where in this way, and pytest before 8 does not say in which file.
+        path, line = place["path"] or "pyproject.toml", int(place["line"] or place["at"] or 0)
         if place["path"]:
             at_line = re.search(r"at line (\d+)", text)
             line = line or (int(at_line[1]) if at_line else 0)
