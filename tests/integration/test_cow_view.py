@@ -240,6 +240,23 @@ async def test_a_large_file_is_bound_read_only_at_its_place(project: Project) ->
     assert result.changes.paths == ()
 
 
+async def test_what_must_be_visible_never_replaces_what_the_snapshot_has(project: Project) -> None:
+    for content, word in ((project.root, "live"), (project.tree, "snapshot")):
+        (content / "worker").mkdir()
+        (content / "worker" / "program").write_text(word)
+    (project.root / "environment").mkdir()
+    (project.root / "environment" / "tool").write_text("tool")
+    shown = (str(project.root / "worker"), str(project.root / "environment"))
+    project.view = replace(project.view, visible=shown)
+    assert await project.says("cat worker/program environment/tool") == "snapshottool"
+    assert (await project.run("echo x > environment/new")).code != 0
+
+
+async def test_a_hidden_folder_of_temporary_files_is_still_a_private_one(project: Project) -> None:
+    project.view = replace(project.view, hidden=("/tmp",))
+    assert await project.says("echo x > /tmp/f; ls /tmp") == "data\nf\nhome\n"
+
+
 async def test_a_project_below_tmp_is_seen_and_its_neighbours_are_not(
     launcher: Launcher, isolation: Isolation
 ) -> None:

@@ -44,7 +44,7 @@ class Place:
     __slots__ = ("is_folder", "kind", "read_only", "source", "target")
 
     def __init__(self, kind: str, target: str, source: int, is_folder: bool, read_only: bool) -> None:
-        self.kind = kind  # root, bind, link, private, cover, devices; or skipped
+        self.kind = kind  # root, bind, visible, link, private, cover, devices; or skipped
         self.target = target
         self.source = source  # descriptor; -1 where the place brings its own folder
         self.is_folder = is_folder
@@ -122,7 +122,7 @@ def _places(view: View, request: Dict[str, Any]) -> List[Place]:
     places = {view.root: Place("root", view.root, -1, True, False)}
     for path in request["hidden"]:
         real = os.path.realpath(path)
-        if os.path.lexists(real):
+        if os.path.lexists(real) and real not in PRIVATE:
             places.setdefault(real, _place("cover", real, _open(real), True))
     for path in PRIVATE:
         if os.path.isdir(path):
@@ -135,10 +135,11 @@ def _places(view: View, request: Dict[str, Any]) -> List[Place]:
     visible = list(request["visible"])
     for bound in request["binds"]:
         visible += _add_bind(view, places, bound)
+    covered.append(view.root)
     for path in visible:
         for shown in {path, os.path.realpath(path)}:
             if shown not in places and _is_below(shown, covered) and os.path.exists(shown):
-                places[shown] = _place("bind", shown, _open(shown), True)
+                places[shown] = _place("visible", shown, _open(shown), True)
     return list(places.values())
 
 
@@ -172,8 +173,8 @@ def _put(view: View, place: Place, places: List[Place], scratch: str) -> None:
     if place.kind == "link":
         _put_link(view, place, may_make)
         return
-    if place.kind == "cover" and not os.path.lexists(place.target):
-        place.kind = "skipped"  # what was put before it hides it already
+    if _is_settled(view, place):
+        place.kind = "skipped"
         return
     if not _make_point(view, place, may_make):
         place.kind = "skipped"
@@ -182,7 +183,7 @@ def _put(view: View, place: Place, places: List[Place], scratch: str) -> None:
     if place.kind == "root":
         _put_root(view, scratch)
         return
-    if place.kind == "bind":
+    if place.kind in ("bind", "visible"):
         _put_bind(place)
         return
     folder = _own_folder(place, scratch)
@@ -191,6 +192,15 @@ def _put(view: View, place: Place, places: List[Place], scratch: str) -> None:
         ns.bind(source, place.target)
     finally:
         os.close(source)
+
+
+def _is_settled(view: View, place: Place) -> bool:
+    """Whether what was put before has hidden, or shows, what the place is for."""
+    there = os.path.lexists(place.target)
+    if place.kind == "cover":
+        return not there
+    # What the snapshot has is never replaced by what the working tree has.
+    return place.kind == "visible" and there and place.target.startswith(view.root + "/")
 
 
 def _own_folder(place: Place, scratch: str) -> str:

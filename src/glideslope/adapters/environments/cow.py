@@ -32,7 +32,7 @@ class SnapshotView:
     carry: tuple[str, ...] = ()  # folders of the live tree to show read-only, relative to the root
     binds: tuple[Bind, ...] = ()  # large files, the object store, injected programs
     hidden: tuple[str, ...] = ()  # state and runtime folders
-    visible: tuple[str, ...] = ()  # to stay visible although a private or hidden folder holds them
+    visible: tuple[str, ...] = ()  # shown where private or hidden folders, or the snapshot, lack them
     scratch_bytes: int | None = None  # bound of everything a command writes; None: the kernel's
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from collections.abc import Mapping
 
 from glideslope.adapters.environments.cow import CowEnvironment, SnapshotView, check_profile
@@ -82,7 +83,7 @@ class LocalSandboxes:
             carry=tuple(name for name in view.carry if os.path.isdir(os.path.join(view.root, name))),
             binds=tuple(binds),
             hidden=self._hidden,
-            visible=tuple(path for path in (*view.visible, self._worker) if os.path.exists(path)),
+            visible=_shown((*view.visible, self._worker, sys.prefix, sys.base_prefix)),
         )
 
     def variables(
@@ -98,3 +99,11 @@ class LocalSandboxes:
         """Ends every environment and the helper processes."""
         await self._sandbox.stop()
         await self._live.stop()
+
+
+def _shown(paths: tuple[str, ...]) -> tuple[str, ...]:
+    """What must stay visible for programs to start: a linked interpreter needs its own library too."""
+    found = [path for path in paths if os.path.exists(path)]
+    programs = [os.path.realpath(path) for path in found if os.path.isfile(path)]
+    prefixes = [os.path.dirname(os.path.dirname(path)) for path in programs]
+    return tuple(dict.fromkeys((*found, *prefixes)))
