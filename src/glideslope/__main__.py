@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
+
+from glideslope_fast.status import try_status
 
 
 def main() -> int:
@@ -11,6 +14,8 @@ def main() -> int:
     Returns:
         The exit code.
     """
+    if try_status(sys.argv[1:], os.environ):
+        return 0
     from glideslope.surfaces.cli import main as command_line
 
     return command_line()

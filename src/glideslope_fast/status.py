@@ -10,7 +10,6 @@ from glideslope_fast import VERSION
 from glideslope_fast.place import socket_path, state_dir
 
 ANSWER_S = 30.0
-_ESCAPE = "\x10"  # the wire's own escape character
 
 
 def try_status(arguments: Sequence[str], environ: Mapping[str, str]) -> bool:

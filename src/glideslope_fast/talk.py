@@ -23,7 +23,6 @@ import socket
 import stat
 import struct
 from collections.abc import Mapping
-from typing import Any
 
 from glideslope_fast import VERSION
 
@@ -32,7 +31,11 @@ MAX_REQUEST_BYTES = 8 << 20
 MAX_FRAME_BYTES = 256 << 20  # of the daemon; a run may carry many findings
 _CHUNK_BYTES = 1 << 16
 
-Frame = dict[str, Any]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeAlias
+
+Frame: TypeAlias = "dict[str, Any]"
 
 
 class Line:
