@@ -351,7 +351,7 @@ class SnapshotReader:
             ):
                 made[path] = self._read(path, may_skip=not tracked)
         self._check(made)
-        self._learn(made, found, inputs)
+        self._learn(made, found, inputs, is_partial=is_partial)
         self._replace(found.files, inputs, made.keys() if is_partial else None)
         # A file may have moved between the look and the reading: its later looks are the true ones.
         later = {
@@ -361,9 +361,17 @@ class SnapshotReader:
         self._flat = [self._found.looks[path] for path in self._hosts]
         self._digested, self._generation = found.files, generation
 
-    def _learn(self, made: Mapping[RepoPath, Known], found: _Found, inputs: Mapping[RepoPath, Look]) -> None:
+    def _learn(
+        self,
+        made: Mapping[RepoPath, Known],
+        found: _Found,
+        inputs: Mapping[RepoPath, Look],
+        *,
+        is_partial: bool,
+    ) -> None:
         self._known.update(made)
-        gone = self._known.keys() - found.files.keys() - inputs.keys()
+        before = self._inputs.keys() if is_partial else self._known.keys()  # files are the same when partial
+        gone = {path for path in before if path not in inputs and path not in found.files}
         for path in gone:
             del self._known[path]
         self._unsaved += len(made) + len(gone)

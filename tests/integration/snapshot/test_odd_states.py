@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from glideslope.adapters import snapshot as snapshot_module
+from glideslope.adapters.git import Git
+from glideslope.adapters.vcs import LocalVcs
 from glideslope.errors import (
     EnvironmentBroken,
     NoWorkspace,
@@ -286,9 +288,6 @@ def test_a_corrupt_index_is_an_error_that_says_so(bench, repository) -> None:
 
 
 def test_a_git_that_is_missing_or_too_old_is_named(repository, tmp_path: Path) -> None:
-    from glideslope.adapters.git import Git
-    from glideslope.adapters.vcs import LocalVcs
-
     old = tmp_path / "old-git"
     old.write_text("#!/bin/sh\necho git version 2.37.9\n")
     old.chmod(0o755)
@@ -299,6 +298,24 @@ def test_a_git_that_is_missing_or_too_old_is_named(repository, tmp_path: Path) -
         vcs = LocalVcs(str(tmp_path / "state"), git=Git(program))
         with pytest.raises(EnvironmentBroken, match=says):
             vcs.locate(str(repository.root))
+
+
+def test_a_git_that_does_not_answer_is_ended_with_all_it_started(tmp_path: Path) -> None:
+    slow = tmp_path / "slow-git"
+    slow.write_text(
+        f'#!/bin/sh\n[ "$*" != "${{*%--version}}" ] && echo git version 2.40.0 && exit\n'
+        f"sleep 600 &\necho $! > '{tmp_path}/child'\nwait\n"
+    )
+    slow.chmod(0o755)
+    git = Git(str(slow))
+    started = git.start("/", ["ls-files"], timeout_s=0.5)
+    while not (tmp_path / "child").exists() or not (tmp_path / "child").read_text().endswith("\n"):
+        os.sched_yield()
+    with pytest.raises(EnvironmentBroken, match=r"within 0\.5 s"):
+        started.wait()
+    status = Path("/proc", (tmp_path / "child").read_text().strip(), "stat")
+    while status.exists() and status.read_text().rpartition(")")[2].split()[0] != "Z":
+        os.sched_yield()
 
 
 def test_a_repository_that_vanished_or_was_made_anew_is_noticed(bench, repository) -> None:
