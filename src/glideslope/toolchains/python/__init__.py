@@ -1,0 +1,5 @@
+"""Python: projects, modules and their imports, static rungs, test rungs."""
+
+from glideslope.toolchains.python.toolchain import PythonToolchain
+
+__all__ = ["PythonToolchain"]

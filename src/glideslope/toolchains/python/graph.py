@@ -15,7 +15,7 @@ conftest files above it, which is no import.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Self
 
@@ -215,6 +215,11 @@ class ImportGraph:
         roots = _roots(tree, projects, memo)
         universe = _universe(memo, frozenset(files) | vanished, roots, projects)
         return cls(tree, memo, universe, files, vanished)
+
+    @property
+    def known(self) -> Container[RepoPath]:
+        """The source files of the tree, for quick membership."""
+        return self._edges.keys()
 
     def facts(self, path: RepoPath) -> ModuleFacts:
         """Facts of a file of the tree."""

@@ -50,7 +50,7 @@ from glideslope.toolchains.python.runs import (
 from glideslope.toolchains.python.selection import Selected, select, units_of
 from glideslope.toolchains.python.units import PytestConfig, read_config
 
-__all__ = ["FULL", "Selected", "full", "progress", "scoped", "select"]
+__all__ = ["FULL", "Selected", "covers", "full", "progress", "scoped", "select"]
 
 FULL = "full"
 """What `covered` says of a run that left no test file out."""
@@ -162,6 +162,11 @@ def _nothing(context: Context, chosen: Selected) -> ProjectRung:
     )
 
 
+def covers(chosen: Selected) -> str:
+    """What running a selection covers: `FULL`, or a digest of it."""
+    return FULL if chosen.everything else _digest(chosen.selected)
+
+
 def _digest(parts: Iterable[str]) -> str:
     text = "\n".join(parts)
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:32]
@@ -211,7 +216,7 @@ class _Verdict:
             summary=f"{text}; {summary}" if text and self._any_ran() else text or summary,
             diagnostics=tuple(self._diagnostics()),
             tests=counts,
-            covered=FULL if chosen.everything else _digest(chosen.selected),
+            covered=covers(chosen),
             known_failures=tuple(sorted(failure.case.nodeid for failure in self._failures if failure.known)),
             exit_code=decisive.output.code,
             log_ref=decisive.output.log_ref,

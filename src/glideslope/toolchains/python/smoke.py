@@ -1,0 +1,228 @@
+"""The import smoke: does every affected module of what is shipped still import, by itself?
+
+One fresh process of the project's interpreter imports them in turn. A module that ends the
+process costs a second one for the rest. What fails is tried on the base too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+
+from glideslope.model.paths import RepoPath
+from glideslope.model.result import Diagnostic, FindingState, Severity
+from glideslope.ports.toolchain import Command, Context, Output, Side, Tree
+from glideslope.toolchains.python.checks import relative, within
+from glideslope.toolchains.python.findings import Found, judge
+from glideslope.toolchains.python.package import Shipped, is_smoked, shipped
+
+KIND = "python.build"
+CAP_S = 5.0
+"""How long one module may take to import."""
+
+_MOST_DEATHS = 5  # processes that modules may end before the rest is left alone
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Smoked:
+    """What importing a set of modules came to."""
+
+    imported: tuple[str, ...] = ()
+    failed: Mapping[str, Found] | None = None  # by module
+    effects: tuple[Found, ...] = ()
+    lost: Output | None = None  # a process that ended without a module to blame
+
+
+SmokeScript = Generator[tuple[Command, ...], tuple[Output, ...], Smoked]
+
+
+def smoke_modules(tree: Tree, ships: Shipped, paths: tuple[RepoPath, ...]) -> dict[str, RepoPath]:
+    """Modules to import for some affected files, packages before what is in them."""
+    found: dict[str, RepoPath] = {}
+    for path in paths:
+        dotted = ships.name_of(path) if path in tree.entries and is_smoked(path) else None
+        if dotted is None:
+            continue
+        for top, folder in ships.packages.items():
+            first = RepoPath(f"{folder}/__init__.py")
+            if dotted.startswith(top + ".") and first in tree.entries:
+                found.setdefault(top, first)
+        found[dotted] = path
+    return dict(sorted(found.items()))
+
+
+def smoke(
+    context: Context, ships: Shipped, paths: tuple[RepoPath, ...], origins: Mapping[RepoPath, RepoPath]
+) -> Generator[tuple[Command, ...], tuple[Output, ...], tuple[tuple[Diagnostic, ...], Smoked]]:
+    """Imports affected modules and tells new failures from known ones.
+
+    Without a base, a module that does not import is known, unless it is a top-level package or
+    module: a project that cannot be imported at all is never sound.
+
+    Args:
+        context: What is verified.
+        ships: What the project ships.
+        paths: Affected files.
+        origins: Paths of now that had another one in the base.
+
+    Returns:
+        Diagnostics, sorted, and what was imported.
+    """
+    modules = smoke_modules(context.now, ships, paths)
+    if not modules:
+        return (), Smoked()
+    smoked = yield from _import(context, ships, modules, Side.NOW)
+    failed = dict(smoked.failed or {})
+    before: dict[str, Found] = {}
+    if context.base is not None and failed:
+        before = yield from _on_base(context, modules, failed, origins)
+    diagnostics: list[Diagnostic] = []
+    for module, found in failed.items():
+        top = module in ships.packages or module in ships.modules
+        known = module in before or (context.base is None and not top)
+        shown = judge((found,), None if known else (), now=context.now, before=context.base, origins=origins)
+        diagnostics += shown
+    diagnostics += judge(smoked.effects, (), now=context.now, before=None, origins=origins)
+    return _once(diagnostics), smoked
+
+
+def _on_base(
+    context: Context,
+    modules: Mapping[str, RepoPath],
+    failed: Mapping[str, Found],
+    origins: Mapping[RepoPath, RepoPath],
+) -> Generator[tuple[Command, ...], tuple[Output, ...], dict[str, Found]]:
+    """Which of the failed modules fail on the base too; by their name of now."""
+    assert context.base is not None
+    ships = shipped(context.base, context.project)
+    names: dict[str, str] = {}
+    paths: dict[str, RepoPath] = {}
+    for module in failed:
+        old = origins.get(modules[module], modules[module])
+        dotted = ships.name_of(old) if old in context.base.entries else None
+        if dotted is not None:
+            names[dotted] = module
+            paths[dotted] = old
+    if not names:
+        return {}
+    answer = yield from _import(context, ships, paths, Side.BASE)
+    return {names[dotted]: found for dotted, found in (answer.failed or {}).items() if dotted in names}
+
+
+def _import(context: Context, ships: Shipped, modules: Mapping[str, RepoPath], side: Side) -> SmokeScript:
+    left = dict(modules)
+    imported: list[str] = []
+    failed: dict[str, Found] = {}
+    effects: list[Found] = []
+    for _ in range(_MOST_DEATHS):
+        outputs = yield (_command(context, ships, tuple(left), side),)
+        output = outputs[0]
+        current = ""
+        for record in map(json.loads, output.report):
+            if "begin" in record:
+                current = str(record["begin"])
+            elif "effect" in record:
+                effects.append(_effect(context, record, left))
+            else:
+                module = str(record["module"])
+                if record["ok"]:
+                    imported.append(module)
+                else:
+                    failed[module] = _failure(context, record, left.get(module))
+                left.pop(module, None)
+                current = ""
+        if not left:
+            break
+        if not current:
+            return Smoked(imported=tuple(imported), failed=failed, effects=tuple(effects), lost=output)
+        failed[current] = _ended(output, current, left.pop(current))
+        if not left:
+            break
+    return Smoked(imported=tuple(imported), failed=failed, effects=tuple(effects))
+
+
+def _command(context: Context, ships: Shipped, modules: tuple[str, ...], side: Side) -> Command:
+    boot = f"{context.tools.worker.rstrip('/')}/boot.py"
+    cwd = context.project.root
+    roots = tuple(relative(root, cwd) if root != cwd else "." for root in ships.roots)
+    return Command(
+        kind=KIND,
+        argv=(
+            context.interpreter.executable,
+            "-I",
+            boot,
+            "import_smoke",
+            "{report_fd}",
+            f"{CAP_S:g}",
+            *roots,
+        ),
+        cwd=cwd,
+        side=side,
+        label="import smoke" if side is Side.NOW else "import smoke on the base",
+        report=True,
+        stdin="\n".join(modules).encode(),
+    )
+
+
+def _failure(context: Context, record: Mapping[str, object], path: RepoPath | None) -> Found:
+    module, kind, message = (str(record.get(key, "")) for key in ("module", "type", "message"))
+    file, line = _place(context, record)
+    if not file or file not in context.now.entries:
+        file, line = path or file, 0
+    text = f"importing {module}: {kind}: {message}" if message else f"importing {module}: {kind}"
+    return Found(
+        path=file,
+        line=line,
+        column=1 if line else 0,
+        code="import_failed",
+        source="smoke",
+        message=text,
+        gates=True,
+    )
+
+
+def _ended(output: Output, module: str, path: RepoPath) -> Found:
+    how = f"signal {output.signal}" if output.signal else f"status {output.code}"
+    if output.outcome == "timed_out":
+        how = "a time limit"
+    return Found(
+        path=path,
+        line=0,
+        column=0,
+        code="import_failed",
+        source="smoke",
+        message=f"importing {module} ended the process with {how}",
+        gates=True,
+    )
+
+
+def _effect(context: Context, record: Mapping[str, object], modules: Mapping[str, RepoPath]) -> Found:
+    module, kind, detail = (str(record.get(key, "")) for key in ("module", "effect", "detail"))
+    file, line = _place(context, record)
+    return Found(
+        path=file or modules.get(module, ""),
+        line=line,
+        column=1,
+        code=f"import_effect_{kind}",
+        source="smoke",
+        message=f"importing {module}: {detail}",
+        severity=Severity.WARNING,
+    )
+
+
+def _place(context: Context, record: Mapping[str, object]) -> tuple[str, int]:
+    file, line = str(record.get("file", "")), record.get("line")
+    return (within(context, "", file) if file else ""), (line if isinstance(line, int) else 0)
+
+
+def _once(diagnostics: list[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """One finding per place: many modules may fail over the same line of another."""
+    kept: dict[tuple[str, int, str, str], Diagnostic] = {}
+    for found in diagnostics:
+        cause = found.message.partition(": ")[2]
+        key = (found.path, found.line, found.code, cause)
+        earlier = kept.get(key)
+        if earlier is None or (earlier.state is FindingState.KNOWN and found.blocking):
+            kept[key] = found
+    return tuple(sorted(kept.values(), key=lambda found: (found.path, found.line, found.column)))

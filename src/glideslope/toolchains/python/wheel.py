@@ -1,0 +1,256 @@
+"""Building through the project's own backend, where it is installed; nothing is ever installed.
+
+The backend runs in the project's interpreter, inside the sandbox, without the network. Where it
+is not there, the step is not judged; whether that matters depends on whether an input changed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+
+from glideslope.model.paths import RepoPath, is_beneath
+from glideslope.model.snapshot import Change
+from glideslope.ports.toolchain import Context, Output, Tree
+from glideslope.toolchains.python.checks import Check, Reading, Trouble, infrastructure_trouble, stderr_tail
+from glideslope.toolchains.python.findings import Found
+from glideslope.toolchains.python.layout import read_toml, table, texts
+from glideslope.toolchains.python.metadata import is_backend_file, named_files
+from glideslope.toolchains.python.package import Declaration, Shipped, is_smoked, shipped
+
+KIND = "python.build"
+
+_DISTRIBUTIONS = {
+    "setuptools": "setuptools",
+    "hatchling": "hatchling",
+    "flit_core": "flit-core",
+    "poetry": "poetry-core",
+    "pdm": "pdm-backend",
+    "uv_build": "uv-build",
+    "maturin": "maturin",
+    "mesonpy": "meson-python",
+    "scikit_build_core": "scikit-build-core",
+}
+_TOOLS = [
+    "setuptools",
+    "setuptools_scm",
+    "hatch",
+    "poetry",
+    "flit",
+    "pdm",
+    "uv",
+    "maturin",
+    "scikit-build",
+    "meson-python",
+    "cibuildwheel",
+    "versioningit",
+]
+_NATIVE_BACKENDS = ("mesonpy", "scikit_build_core", "maturin")
+_NATIVE_REQUIRES = re.compile(r"cython|cffi|pybind11|nanobind|setuptools[-_]rust|mypy|numpy", re.IGNORECASE)
+_NATIVE_SETUP = re.compile(r"ext_modules|Extension\(|cythonize|RustExtension|cffi_modules|mypycify")
+_NATIVE_SOURCES = re.compile(
+    r".*\.(?:c|cc|cpp|cxx|h|hh|hpp|pyx|pxd|pxi|rs|f|f90|f95|cu|m|mm|s)\Z|.*Cargo\.(?:toml|lock)\Z"
+)
+
+
+def backend_inputs_changed(context: Context) -> bool:
+    """Whether what a build backend reads, apart from the packages, differs from the base's."""
+    if context.base is None:
+        return False
+    now = Declaration.of(context.now, context.project)
+    before = Declaration.of(context.base, context.project)
+    if _read_by_backend(now.pyproject) != _read_by_backend(before.pyproject):
+        return True
+    files = named_files(now) | named_files(before)
+    return any(_is_input(change, context, files) for change in context.changes)
+
+
+def missing_backend(context: Context, declaration: Declaration) -> str | None:
+    """The first distribution a build needs that is not installed; None where all are."""
+    module = declaration.backend.partition(":")[0].partition(".")[0]
+    in_tree = bool(texts(table(declaration.pyproject, "build-system").get("backend-path")))
+    needed = [] if in_tree else [_DISTRIBUTIONS.get(module, module.replace("_", "-"))]
+    for requirement in declaration.requires:
+        matched = re.match(r"\s*([A-Za-z0-9._-]+)\s*([^;]*)(;.*)?", requirement)
+        if matched and not matched[3]:  # a marker may rule it out here
+            needed.append(re.sub(r"[-_.]+", "-", matched[1]).lower())
+    return next((name for name in needed if not context.interpreter.has(name)), None)
+
+
+def build_check(context: Context, declaration: Declaration, hook: str) -> Check:
+    """A run of one hook of the backend.
+
+    Args:
+        context: What is verified.
+        declaration: Of the project.
+        hook: metadata or wheel.
+    """
+    boot = f"{context.tools.worker.rstrip('/')}/boot.py"
+    paths = texts(table(declaration.pyproject, "build-system").get("backend-path"))
+    # A legacy backend finds its setup.py by the working directory.
+    extra = paths or ((".",) if declaration.backend.endswith("__legacy__") else ())
+
+    def argv(_: tuple[str, ...]) -> tuple[str, ...]:
+        program = (context.interpreter.executable, "-I", boot, "pep517_build", "{report_fd}")
+        return (*program, hook, declaration.backend, *extra)
+
+    def read(output: Output) -> Reading:
+        return read_build(context, output, hook)
+
+    return Check(tool=hook, kind=KIND, cwd=context.project.root, files=(), argv=argv, read=read, report=True)
+
+
+def read_build(context: Context, output: Output, hook: str) -> Reading:
+    """Reads what `pep517_build` reports; for a wheel, compares it with the packages on disk."""
+    trouble = infrastructure_trouble(output)
+    if trouble is not None:
+        return trouble
+    records = [json.loads(line) for line in output.report]
+    if not records:
+        last = stderr_tail(output).splitlines()[-1:] or [f"it ended with status {output.code}"]
+        return Reading(found=(_failed(context, hook, last[0]),))
+    record: Mapping[str, object] = records[0]
+    if not record["ok"]:
+        return Reading(found=(_failed(context, hook, f"{record['type']}: {record['message']}"),))
+    if hook != "wheel":
+        return Reading()
+    side = context.base if output.command.side == "base" else context.now
+    files = record["files"]
+    tree = side or context.now
+    return Reading(found=_left_out(context, tree, frozenset(texts(files))))
+
+
+def is_native(declaration: Declaration) -> bool:
+    """Whether a project builds extension modules."""
+    if declaration.backend.startswith(_NATIVE_BACKENDS):
+        return True
+    if table(declaration.tool, "setuptools").get("ext-modules") or _NATIVE_SETUP.search(declaration.setup_py):
+        return True
+    return any(_NATIVE_REQUIRES.match(requirement) for requirement in declaration.requires)
+
+
+def stale_native_sources(context: Context, declaration: Declaration) -> tuple[RepoPath, ...]:
+    """Changed sources of extension modules that were not built again; sorted.
+
+    Nothing here can tell whether an installed extension is of these sources, so only a changed
+    extension in the tree says that it was.
+    """
+    if context.base is None or not is_native(declaration):
+        return ()
+    changed = [change.path for change in context.changes if is_beneath(change.path, context.project.root)]
+    if any(path.endswith((".so", ".pyd")) for path in changed):
+        return ()
+    return tuple(
+        sorted(path for path in changed if _NATIVE_SOURCES.match(path) and "/tests/" not in f"/{path}")
+    )
+
+
+def lock_check(context: Context) -> Check | None:
+    """`uv lock --check`, where the project has uv and a lock and something it locks changed."""
+    prefix = f"{context.project.root}/" if context.project.root else ""
+    if (
+        context.base is None
+        or not context.interpreter.has("uv")
+        or prefix + "uv.lock" not in context.now.entries
+    ):
+        return None
+    if _locked(context.now, prefix) == _locked(context.base, prefix):
+        return None
+
+    def argv(_: tuple[str, ...]) -> tuple[str, ...]:
+        return (
+            context.interpreter.executable,
+            "-m",
+            "uv",
+            "lock",
+            "--check",
+            "--offline",
+            "--no-python-downloads",
+        )
+
+    def read(output: Output) -> Reading:
+        trouble = infrastructure_trouble(output)
+        words = stderr_tail(output)
+        if trouble is not None or output.code == 0:
+            return trouble or Reading()
+        if "needs to be updated" not in words:
+            # Offline it cannot always tell; that is no finding.
+            return Reading(trouble=Trouble.TOOL_MISSING, message="cannot be checked offline")
+        found = Found(
+            path=prefix + "uv.lock",
+            line=0,
+            column=0,
+            code="lock_outdated",
+            source="build",
+            message="the lock does not fit pyproject.toml: run uv lock",
+            gates=True,
+        )
+        return Reading(found=(found,))
+
+    return Check(tool="uv lock", kind=KIND, cwd=context.project.root, files=(), argv=argv, read=read)
+
+
+def _locked(tree: Tree, prefix: str) -> object:
+    data = read_toml(tree, prefix + "pyproject.toml")
+    project = table(data, "project")
+    keys = ("dependencies", "optional-dependencies", "requires-python", "name", "version")
+    lock = tree.entries.get(RepoPath(prefix + "uv.lock"))
+    return (
+        [project.get(key) for key in keys],
+        data.get("dependency-groups"),
+        table(data, "tool").get("uv"),
+        lock,
+    )
+
+
+def _read_by_backend(pyproject: Mapping[str, object]) -> object:
+    tool = table(pyproject, "tool")
+    return pyproject.get("project"), pyproject.get("build-system"), [tool.get(name) for name in _TOOLS]
+
+
+def _is_input(change: Change, context: Context, files: frozenset[RepoPath]) -> bool:
+    if change.path in files or (change.origin is not None and change.origin in files):
+        return True
+    root = context.project.root
+    return change.path.rpartition("/")[0] == root and is_backend_file(change.path)
+
+
+def _failed(context: Context, hook: str, message: str) -> Found:
+    prefix = f"{context.project.root}/" if context.project.root else ""
+    named = (prefix + file for file in ("pyproject.toml", "setup.cfg", "setup.py"))
+    path = next((path for path in named if path in context.now.entries), prefix + "pyproject.toml")
+    return Found(
+        path=path,
+        line=0,
+        column=0,
+        code=f"{hook}_failed",
+        source="build",
+        message=message.splitlines()[-1] if message else f"the {hook} hook failed",
+        gates=True,
+    )
+
+
+def _left_out(context: Context, tree: Tree, files: frozenset[str]) -> tuple[Found, ...]:
+    """Modules of shipped packages that are on disk and not in the wheel."""
+    ships: Shipped = shipped(tree, context.project)
+    found = []
+    for path in sorted(tree.entries):
+        dotted = ships.name_of(path) if path.endswith(".py") and is_smoked(path) else None
+        if dotted is None:
+            continue
+        inner = dotted.replace(".", "/")
+        built = any(file in files for file in (f"{inner}.py", f"{inner}/__init__.py"))
+        if not built and any(file.startswith(inner.partition("/")[0]) for file in files):
+            found.append(
+                Found(
+                    path=path,
+                    line=0,
+                    column=0,
+                    code="not_in_wheel",
+                    source="build",
+                    message=f"module {dotted} is not in the wheel",
+                    gates=True,
+                )
+            )
+    return tuple(found)
