@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import codecs
 from collections.abc import Mapping
 from typing import Any
 
@@ -137,6 +138,7 @@ class WireDaemonStatus(msgspec.Struct, frozen=True, kw_only=True):
     pid: int | None
     version: str | None
     uptime_s: float | None
+    busy: bool | None
     socket: str
     state_dir: str
 
@@ -174,19 +176,15 @@ def wire_cancelled(answer: Cancelled) -> WireCancelled:
 
 def wire_log(page: LogPage) -> WireLog:
     """A page of a log. A character that the end of the page cuts is left for the next page."""
-    content, text = page.content, None
-    for cut in range(min(4, len(content))):
-        try:
-            text = content[: len(content) - cut].decode("utf-8")
-        except UnicodeDecodeError:
-            continue
-        content = content[: len(content) - cut]
-        break
-    else:
-        text = "" if not content else None
-    if text is None:
-        return _log(page, page.end, None, base64.b64encode(content).decode("ascii"))
-    return _log(page, page.start + len(content), text, None)
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        text = decoder.decode(page.content)
+    except UnicodeDecodeError:
+        return _log(page, page.end, None, base64.b64encode(page.content).decode("ascii"))
+    cut, _ = decoder.getstate()
+    if cut and not text:
+        return _log(page, page.end, None, base64.b64encode(page.content).decode("ascii"))
+    return _log(page, page.end - len(cut), text, None)
 
 
 def _log(page: LogPage, end: int, text: str | None, encoded: str | None) -> WireLog:

@@ -1,0 +1,52 @@
+"""Showing a run: the Verify Epoch block, its status line, or the envelope."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from glideslope.engine.actions import RunView
+from glideslope.machines.card import view_epoch, view_status
+from glideslope.surfaces.cli.app import App
+from glideslope.surfaces.wire.run import wire_run
+
+STALE = 4
+
+
+def show_run(app: App, view: RunView, *, explain: bool = False) -> None:
+    """Shows a run in the form that was asked for."""
+    output = app.output
+    if not output.is_text:
+        output.data(wire_run(view))
+    elif output.quiet:
+        output.lines([view_status(view.run, current=view.current, glyphs=output.glyphs)])
+    else:
+        output.lines(view_epoch(view.run, current=view.current, glyphs=output.glyphs))
+        if explain:
+            output.lines(explained(view))
+
+
+def exit_code(view: RunView) -> int:
+    """The exit code of a verdict; that of a stale one where the workspace has moved on since."""
+    if view.run.verdict is None:
+        return 0
+    return view.run.verdict.exit_code if view.current else STALE
+
+
+def explained(view: RunView) -> Iterator[str]:
+    """Why the rungs did what they did: the change, its base, and each rung's own."""
+    run = view.run
+    yield f"Change against {run.base_snapshot or 'nothing'} ({run.base_reason.value.replace('_', ' ')}):"
+    yield from (f"  {path}" for path in run.changed_paths or ("no path differs",))
+    for rung in run.rungs:
+        said = [rung.state.value.replace("_", " ")]
+        if rung.reason:
+            said.append(rung.reason.replace("_", " "))
+        if rung.cached_from:
+            said.append(f"as run {rung.cached_from[:8]} found on this content")
+        if rung.base_snapshot and rung.base_snapshot != run.base_snapshot:
+            said.append(f"against {rung.base_snapshot}")
+        if rung.tests is not None:
+            chosen = "?" if rung.tests.selected is None else str(rung.tests.selected)
+            units = "?" if rung.tests.units is None else str(rung.tests.units)
+            said.append(f"{chosen} of {units} test files ({rung.tests.selection.value})")
+        yield f"{rung.rung.value}: {', '.join(said)}"

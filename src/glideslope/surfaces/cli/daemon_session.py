@@ -1,0 +1,89 @@
+"""Sessions with the daemon of this user."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from glideslope import codec
+from glideslope.engine.actions import CATALOGUE, Action, Answer, WaitRun
+from glideslope.errors import HostUnavailable
+from glideslope.model.event import Recorded
+from glideslope.surfaces import client
+from glideslope_fast.place import socket_path, state_dir
+
+# How much longer than the engine itself a client waits for an answer that the engine bounds.
+GRACE_S = 30.0
+# A first look at a large workspace, or the end of a run that is being cancelled, takes its time.
+ANSWER_S = 600.0
+
+_ENTRIES = {entry.input: entry for entry in CATALOGUE}
+
+
+class DaemonSession:
+    """One connection to the daemon."""
+
+    def __init__(self, connected: client.Client) -> None:
+        self._client = connected
+
+    def act(self, action: Action, *, tied: bool = False) -> Answer:
+        """Asks for one action and waits for the answer.
+
+        Raises:
+            GlideslopeError: As the engine says; HostUnavailable where the daemon went away.
+        """
+        entry = _ENTRIES[type(action)]
+        timeout_s = action.timeout_s + GRACE_S if isinstance(action, WaitRun) else ANSWER_S
+        given = codec.to_plain(action)
+        assert isinstance(given, dict), "an action has fields"
+        found = self._client.call(entry.name, given, tie=tied, timeout_s=timeout_s)
+        return codec.from_plain(entry.answer, found)
+
+    @contextmanager
+    def events(self, *, after: int | None, follow: bool) -> Iterator[Iterator[Recorded]]:
+        """Opens a stream of what was journaled.
+
+        Raises:
+            GlideslopeError: As of `act`; also while iterating.
+        """
+        documents = self._client.events(after=after, follow=follow)  # asked for now, not later
+        yield (codec.decode(Recorded, document) for document in documents)
+
+    def close(self) -> None:
+        """Ends the connection."""
+        self._client.close()
+
+
+class DaemonConnect:
+    """Finds the daemon, and starts it where it does not run."""
+
+    def __init__(self, *, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+
+    @property
+    def state_dir(self) -> str:
+        """The state folder that the daemon owns, or would own."""
+        return state_dir(self._environ)
+
+    @property
+    def socket(self) -> str:
+        """Where the daemon listens, or would listen."""
+        return socket_path(self.state_dir, self._environ)
+
+    def find(self) -> client.Client | None:
+        """A bare connection to the daemon, of whatever version; None where none runs."""
+        return client.find(environ=self._environ)
+
+    def session(self, *, start: bool = True) -> DaemonSession:
+        """Opens a session.
+
+        Raises:
+            HostUnavailable: No daemon runs, and none was to be started or could be.
+            EngineBusy: The one that runs is of another version and at work.
+        """
+        if start:
+            return DaemonSession(client.connect(environ=self._environ))
+        found = client.find(environ=self._environ)
+        if found is None:
+            raise HostUnavailable("no daemon runs: `glideslope daemon start` starts one")
+        return DaemonSession(found)
