@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+
 from glideslope.engine.actions import GetRun, GetStatus, RunView, Status, Verify
 from glideslope.machines.coalesce import Pending, note, take_due
 from glideslope.model.event import AgentVerifyEpochStale
