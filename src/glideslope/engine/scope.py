@@ -61,13 +61,13 @@ class ActiveRun:
         """Records what the run set out to do, and what its required rung compares with."""
         required = plan.required or Rung.DIAGNOSE
         base = self.climb.base(required).base
-        reaches = plan.required is None or required.height >= Rung.SCOPED.height
+        planned = any(one.rung.height >= Rung.SCOPED.height for one in plan.rungs)
         self.ledger.amend(
             required_rung=plan.required,
             base_snapshot=base.snapshot,
             base_reason=base.reason,
             changed_paths=self.climb.changed_paths(required),
-            note="" if reaches or plan.policy is VerifyPolicy.MINIMAL else NO_TEST_REACHES,
+            note="" if planned or plan.policy is not VerifyPolicy.STANDARD else NO_TEST_REACHES,
             rungs=tuple(RungResult(rung=one.rung, state=RungState.PENDING) for one in plan.rungs),
         )
 

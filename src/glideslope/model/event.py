@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from glideslope.model.ids import RunId, Scope, SnapshotId, TaskId
 from glideslope.model.result import RungResult, StaleReason, Verdict
-from glideslope.model.rung import Rung
 from glideslope.model.run import Run
+from glideslope.model.rung import Rung
 from glideslope.model.task import TaskState
 from glideslope.model.timeslice import Phase
 

@@ -28,6 +28,9 @@ def nearest_project(projects: tuple[Project, ...], path: str) -> Project | None:
     return max(holding, key=lambda project: len(project.root), default=None)
 
 
+UNKNOWN_KEY = EnvironmentKey("")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interpreter:
     """The project's own Python, as found; never installed into."""
@@ -38,7 +41,7 @@ class Interpreter:
     implementation: str
     how: str  # argument, setting, .venv, workspace .venv, uv, poetry, hatch, VIRTUAL_ENV
     distributions: Mapping[str, str] = field(default_factory=dict)  # canonical name -> version
-    key: EnvironmentKey = EnvironmentKey("")  # changes whenever an installed thing does
+    key: EnvironmentKey = UNKNOWN_KEY  # changes whenever an installed thing does
 
     def has(self, distribution: str) -> bool:
         """Whether a distribution is installed, by canonical name."""

@@ -48,7 +48,9 @@ def parse_policy(text: str) -> VerifyPolicy:
         return POLICY_ALIASES.get(text) or VerifyPolicy(text)
     except ValueError:
         names = ", ".join([*VerifyPolicy, *POLICY_ALIASES])
-        raise InvalidInput(f"unknown policy {text!r}: use one of {names}", field="policy", value=text) from None
+        raise InvalidInput(
+            f"unknown policy {text!r}: use one of {names}", field="policy", value=text
+        ) from None
 
 
 def parse_rung(text: str) -> Rung:

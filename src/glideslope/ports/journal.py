@@ -8,8 +8,8 @@ from typing import Protocol
 from glideslope.model.event import Event, Recorded
 from glideslope.model.ids import RunId, Scope, SnapshotId
 from glideslope.model.proof import RungProof as RungProof
-from glideslope.model.rung import Rung
 from glideslope.model.run import Run
+from glideslope.model.rung import Rung
 from glideslope.model.snapshot import Snapshot
 
 
@@ -35,7 +35,9 @@ class Journal(Protocol):
         """A run as last recorded; an unambiguous prefix of an id serves too."""
         ...
 
-    def runs(self, *, scope: Scope | None = None, before: RunId | None = None, limit: int = 20) -> Sequence[Run]:
+    def runs(
+        self, *, scope: Scope | None = None, before: RunId | None = None, limit: int = 20
+    ) -> Sequence[Run]:
         """Runs, newest first."""
         ...
 
@@ -59,9 +61,7 @@ class Journal(Protocol):
         """Stores the proof of a rung."""
         ...
 
-    def proofs(
-        self, *, repository: str, rung: Rung, project: str, limit: int = 50
-    ) -> Sequence[RungProof]:
+    def proofs(self, *, repository: str, rung: Rung, project: str, limit: int = 50) -> Sequence[RungProof]:
         """Proofs of a rung in any worktree of a repository, newest first."""
         ...
 

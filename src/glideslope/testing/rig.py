@@ -26,7 +26,7 @@ from glideslope.adapters.state import StateFolder
 from glideslope.adapters.storage import StateStorage
 from glideslope.adapters.vcs import LocalVcs
 from glideslope.adapters.watch import FolderWatcher
-from glideslope.engine.actions import Caller, Started, Verify, WaitRun
+from glideslope.engine.actions import Caller, RunView, Started, Verify, WaitRun
 from glideslope.engine.climb import Kit
 from glideslope.engine.engine import Engine, World
 from glideslope.engine.execute import Site
@@ -49,6 +49,7 @@ class ScriptedInterpreters:
     key: str = "e1"
 
     def find(self, **_: object) -> Interpreter:
+        """See the port."""
         return Interpreter(
             executable=sys.executable,
             prefix=sys.prefix,
@@ -81,23 +82,29 @@ class ScriptedToolchain:
     contexts: list[tuple[Rung, Context]] = field(default_factory=list)
 
     def projects(self, tree: Tree) -> tuple[Project, ...]:
+        """One project, the root."""
         return (Project(name=".", root="", toolchain="scripted"),)
 
     def facts(self, context: Context) -> ChangeFacts:
+        """As the test says; a change is neutral where there is none."""
         return ChangeFacts(reached_by_tests=self.reached, neutral=not context.changes)
 
     def script(self, rung: Rung, context: Context) -> Script:
+        """One check per rung, and a note of what it was given."""
         self.contexts.append((rung, context))
         return check_script(context, self.code)
 
     def covers(self, rung: Rung, context: Context) -> str:
+        """Nothing is selected."""
         return ""
 
     def ending(self, output: Output) -> TaskResult:
+        """By the exit status."""
         states = {0: TaskState.COMPLETED, None: TaskState.DIED}
         return TaskResult(state=states.get(output.code, TaskState.FAILED))
 
     def progress(self, command: Command, line: bytes) -> str | None:
+        """Nothing to say."""
         return None
 
 
@@ -113,21 +120,27 @@ class Rig:
     state: Path
 
     def caller(self) -> Caller:
+        """Someone in the repository."""
         return Caller(folder=str(self.repo))
 
     async def start(self, **options: object) -> Started:
+        """Asks for a verify."""
         answer = await self.engine.act(Verify(caller=self.caller(), **options))  # type: ignore[arg-type]
         assert isinstance(answer, Started)
         return answer
 
     async def wait(self, started: Started) -> Run:
+        """Waits for its end."""
         view = await self.engine.act(WaitRun(run_id=started.run_id, timeout_s=60))
-        return view.run  # type: ignore[union-attr]
+        assert isinstance(view, RunView)
+        return view.run
 
     async def verify(self, **options: object) -> Run:
+        """Asks and waits."""
         return await self.wait(await self.start(**options))
 
     def events(self) -> list[Recorded]:
+        """Everything journaled so far."""
         return list(self.journal.read(after=0, limit=10_000))
 
 

@@ -182,5 +182,7 @@ async def test_chatter_is_thinned_and_carries_the_words(monkeypatch: pytest.Monk
         return JobEnd(result=TaskResult(state=TaskState.COMPLETED))
 
     await runner(events).submit(spec("a"), chatty)
-    said = [event.message for event in events if isinstance(event, AgentEnvironmentTaskChanged) and event.message]
+    said = [
+        event.message for event in events if isinstance(event, AgentEnvironmentTaskChanged) and event.message
+    ]
     assert said == ["step 0"]
