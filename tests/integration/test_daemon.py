@@ -31,8 +31,9 @@ from glideslope.errors import (
     UnknownId,
 )
 from glideslope.surfaces import client as client_module
-from glideslope.surfaces.client import Client, connect, daemon_environment, find, is_owned, wait_stopped
+from glideslope.surfaces.client import Client, connect, find, is_owned, wait_stopped
 from glideslope_fast import VERSION
+from glideslope_fast.launch import daemon_environment
 from glideslope_fast.place import socket_path
 from glideslope_fast.talk import Line
 
@@ -217,6 +218,14 @@ def test_a_daemon_that_cannot_start_says_why(place: Place) -> None:
     Path(place.state).touch()
     with pytest.raises(StateUnavailable, match="GLIDESLOPE_STATE_DIR"):
         place.connect()
+
+
+def test_a_folder_for_the_socket_that_is_not_ours_alone_is_refused(place: Place, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir(mode=0o700)
+    os.symlink(tmp_path / "elsewhere", os.path.dirname(place.socket))
+    with pytest.raises(StateUnavailable, match="XDG_RUNTIME_DIR"):
+        place.connect()
+    assert os.listdir(tmp_path / "elsewhere") == []
 
 
 def test_a_daemon_that_dies_while_it_starts_is_reported_with_its_last_words(place: Place) -> None:
@@ -507,6 +516,7 @@ def test_stopping_cancels_what_runs_and_tells_those_who_listen(place: Place) -> 
     assert wait_stopped(place.state, timeout_s=SOON_S)
     until(lambda: not alive(client.daemon.pid))
     assert not os.path.exists(place.socket)
+    assert "Traceback" not in place.log()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -518,6 +528,21 @@ def test_a_signal_ends_the_daemon_in_good_order(place: Place, number: signal.Sig
     with place.connect() as again:
         ended = view(again, run).run
         assert (ended.verdict, ended.cancelled) == ("cancelled", "shutdown")
+
+
+def test_a_client_that_does_not_read_cannot_keep_the_daemon(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with place.connect() as client:
+        deaf = client.events(after=0)
+        with place.connect() as busy:
+            for _ in range(10):
+                start(busy, project="flood")
+            busy.call("daemon.stop")
+        assert wait_stopped(place.state, timeout_s=SOON_S)
+        until(lambda: not alive(client.daemon.pid))
+        assert next(deaf)["seq"] == 1
+    assert "Traceback" not in place.log()
 
 
 def test_stopping_with_wait_lets_runs_end_and_begins_no_others(place: Place) -> None:

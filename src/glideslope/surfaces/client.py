@@ -5,9 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import select
 import subprocess
-import sys
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,6 +16,7 @@ from typing import Any
 
 from glideslope.errors import EngineBusy, GlideslopeError, HostUnavailable, from_wire
 from glideslope_fast import VERSION
+from glideslope_fast.launch import DAEMON, launch
 from glideslope_fast.place import LOCK, socket_path, state_dir
 from glideslope_fast.talk import PROTOCOL, Line
 
@@ -25,22 +24,6 @@ START_S = 30.0  # for a daemon to be ready, its recovery included
 CONNECT_S = 5.0
 ANSWER_S = 120.0
 LOOK_S = 0.05  # between looks at what nobody announces: the end of another process
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-
-# Runs in a fresh interpreter: leaves the session, then becomes the daemon as nobody's child.
-_DETACH = "import os, sys\nif os.fork():\n    os._exit(0)\nos.execv(sys.argv[1], sys.argv[1:])"
-_RUN = (
-    "import sys; sys.path.insert(0, sys.argv.pop(1)); "
-    "from glideslope.surfaces.rpc.server import main; sys.exit(main())"
-)
-DAEMON = (sys.executable, "-P", "-c", _RUN, ROOT)
-
-# What a daemon takes over from whoever happens to start it. It outlives them and serves others, so
-# nothing of a project, of a virtual environment or of a secret may be among it.
-_KEPT = frozenset({"HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER"})
-_KEPT_PREFIXES = ("LC_", "XDG_", "GLIDESLOPE_")
-_OF_THE_CALL = "GLIDESLOPE__"
-_IDLE = "GLIDESLOPE__AGENT__ENVIRONMENT__DAEMON_IDLE_S"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -323,53 +306,13 @@ def _start(state: str, command: Sequence[str], environ: Mapping[str, str], deadl
     Raises:
         GlideslopeError: As the daemon says; HostUnavailable where it died without a word.
     """
-    reader, writer = os.pipe()
-    argv = (sys.executable, "-I", "-S", "-c", _DETACH, *command, "--state", state, "--detached")
     try:
-        subprocess.run(
-            argv,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=writer,
-            cwd="/",
-            env=daemon_environment(environ),
-            start_new_session=True,
-            check=True,
-        )
+        report = launch(command, state, environ, deadline_s=deadline)
     except (OSError, subprocess.CalledProcessError) as error:
-        os.close(reader)
         raise HostUnavailable(f"the daemon cannot be started: {error}", next="glideslope doctor") from error
-    finally:
-        os.close(writer)
-    try:
-        report = _read_all(reader, deadline)
-    finally:
-        os.close(reader)
     failure = _failure(report, state)
     if failure is not None:
         raise failure
-
-
-def daemon_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables that a daemon takes over from whoever starts it."""
-    return {
-        name: value
-        for name, value in environ.items()
-        if name == _IDLE
-        or name in _KEPT
-        or (name.startswith(_KEPT_PREFIXES) and not name.startswith(_OF_THE_CALL))
-    }
-
-
-def _read_all(reader: int, deadline: float) -> bytes:
-    """Everything up to the end of the stream, or what there is when the time is over."""
-    found = b""
-    while select.select([reader], [], [], max(0.0, deadline - time.monotonic()))[0]:
-        chunk = os.read(reader, 65536)
-        if not chunk:
-            break
-        found += chunk
-    return found
 
 
 def _failure(report: bytes, state: str) -> GlideslopeError | None:

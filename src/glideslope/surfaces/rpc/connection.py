@@ -81,6 +81,14 @@ class Connection:
         if self._pending:
             await asyncio.wait(tuple(self._pending.values()))
 
+    def close(self) -> None:
+        """Ends the connection once what was written is sent."""
+        self._writer.close()
+
+    def abort(self) -> None:
+        """Ends the connection now."""
+        self._writer.transport.abort()
+
     async def _greet(self) -> bool:
         frame = await self._next_frame()
         if frame is None:

@@ -9,7 +9,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
@@ -24,6 +24,7 @@ from glideslope_fast.place import socket_path
 from glideslope_fast.talk import MAX_REQUEST_BYTES
 
 FINISH_S = 5.0  # for clients to take their last frames
+CLOSE_S = 1.0
 MAX_LOG_BYTES = 5_000_000
 _LOGGER = logging.getLogger(__name__)
 
@@ -55,19 +56,21 @@ async def serve(state: StateFolder, build: Build, *, idle_s: float, ready: Calla
     async with build(state.root, socket=path) as engine:
         service = Service(engine, idle_s=idle_s)
         listener = Listener(path)
-        connections: set[Connection] = set()
+        connections: dict[Connection, asyncio.Task[None]] = {}
 
         async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             if not admitted(writer.get_extra_info("socket")):
                 writer.close()
                 return
             connection = Connection(service, reader, writer)
-            connections.add(connection)
+            task = asyncio.current_task()
+            assert task is not None, "asyncio serves each client in a task"
+            connections[connection] = task
             service.entered()
             try:
                 await connection.serve()
             finally:
-                connections.discard(connection)
+                del connections[connection]
                 service.left()
 
         server = await asyncio.start_unix_server(accept, sock=listener.socket, limit=MAX_REQUEST_BYTES)
@@ -86,11 +89,25 @@ async def serve(state: StateFolder, build: Build, *, idle_s: float, ready: Calla
         service.final_seq = engine.last_seq
         await asyncio.wait([asyncio.create_task(_finish(tuple(connections)))], timeout=FINISH_S)
         await service.finish_work(0)
+        await _close(dict(connections))
     _LOGGER.info("process %d ended", os.getpid())
 
 
 async def _finish(connections: Sequence[Connection]) -> None:
     await asyncio.gather(*(connection.finish() for connection in connections))
+
+
+async def _close(connections: Mapping[Connection, asyncio.Task[None]]) -> None:
+    """Closes every connection; one whose client does not read is cut."""
+    for connection in connections:
+        connection.close()
+    if connections:
+        await asyncio.wait(connections.values(), timeout=CLOSE_S)
+    for connection, task in connections.items():
+        if not task.done():
+            connection.abort()
+    if connections:
+        await asyncio.wait(connections.values())
 
 
 def _end_on_signals(service: Service) -> None:
