@@ -5,13 +5,14 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from glideslope.adapters.clock import SystemClock
-from glideslope.adapters.journal import SqliteJournal
+from glideslope.adapters.journal import SCHEMA, SqliteJournal
 from glideslope.errors import StateUnavailable, UnknownId
 from glideslope.model.event import (
     AgentEnvironmentTaskChanged,
@@ -303,6 +304,57 @@ def test_events_of_no_run_go_when_they_are_older_than_every_kept_run(journal: Jo
 
     assert journal.trim(keep_runs=5) == 1
     assert [each.seq for each in journal.read(after=0)] == [2, 3, 4, 5]
+
+
+def test_what_was_trimmed_is_given_back_to_the_disk(tmp_path: Path) -> None:
+    def pages() -> int:
+        with closing(sqlite3.connect(tmp_path / "journal.sqlite3")) as other:
+            return int(other.execute("PRAGMA page_count").fetchone()[0])
+
+    journal = reopened(tmp_path / "journal.sqlite3")
+    for n in range(1000):
+        journal.append(HostDied(host_kind="tool", pid=n, stderr_tail="x" * 1000), scope=None)
+    before = pages()
+    journal.trim(keep_runs=0)
+
+    assert before > 200
+    assert pages() < 30
+    journal.close()
+
+
+GOLDEN = sorted((Path(__file__).parents[1] / "golden" / "journal").glob("*.sql"))
+
+
+@pytest.mark.parametrize("dump", GOLDEN, ids=lambda dump: dump.stem)
+def test_a_journal_of_every_schema_there_was_loads(tmp_path: Path, dump: Path) -> None:
+    path = tmp_path / "journal.sqlite3"
+    with closing(sqlite3.connect(path)) as other:
+        other.executescript(dump.read_text(encoding="utf-8"))
+
+    journal = reopened(path)
+    assert journal.last_seq() == 7
+    assert [type(each.event).__name__ for each in journal.read(after=0)] == [
+        "AgentRunStarted",
+        "AgentEnvironmentTaskChanged",
+        "AgentRunStarted",
+        "AgentEnvironmentTaskChanged",
+        "AgentEnvironmentTaskDied",
+        "HostDied",
+        "AgentRunCompleted",
+    ]
+    assert [run.id for run in journal.runs(scope=HERE)] == ["run-b", "run-a"]
+    assert [run.id for run in journal.open_runs()] == ["run-a"]
+    assert [each.seq for each in journal.open_tasks()] == [2]
+    assert journal.snapshot(SnapshotId("s1-1")) == a_snapshot("s1-1")
+    assert list(journal.proofs(repository="/home/ann/shop/.git", rung=Rung.SCOPED, project=".")) == [
+        a_proof(1)
+    ]
+    assert journal.append(task_changed("t9"), scope=HERE).seq == 8
+    journal.close()
+
+
+def test_there_is_a_golden_journal_of_the_schema_of_today() -> None:
+    assert f"schema-{SCHEMA}" in {dump.stem for dump in GOLDEN}
 
 
 # --- of the file -----------------------------------------------------------------------------

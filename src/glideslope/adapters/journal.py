@@ -228,6 +228,7 @@ class SqliteJournal:
                 database.execute(statement, {"keep": max(keep_runs, 0), "proofs": KEEP_PROOFS})
             gone = database.execute(_TRIM_EVENTS, {"last": self._last}).rowcount
             self._drop_snapshots(database)
+        self._give_space_back()
         return gone
 
     def surplus(self, *, keep_runs: int) -> int:
@@ -242,6 +243,14 @@ class SqliteJournal:
         """Releases the file; later calls are illegal."""
         with self._lock:
             self._database.close()
+
+    def _give_space_back(self) -> None:
+        with self._lock:
+            try:
+                # A script, because `execute` stops after the first page.
+                self._database.executescript("PRAGMA incremental_vacuum")
+            except sqlite3.DatabaseError as error:
+                raise self._unavailable(error) from error
 
     def _drop_snapshots(self, database: sqlite3.Connection) -> None:
         needed = {row[0] for row in database.execute("SELECT snapshot FROM proofs")}
@@ -369,6 +378,7 @@ def _opened(path: str) -> tuple[sqlite3.Connection, int]:
         raise unavailable(error, path) from error
     database = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
     try:
+        database.execute("PRAGMA auto_vacuum = INCREMENTAL")  # of a new file only
         database.execute("PRAGMA journal_mode = WAL")
         database.execute("PRAGMA synchronous = NORMAL")
         _migrate(database, path)
