@@ -47,6 +47,7 @@ def find(
     *,
     own_prefix: str = "/nowhere",
     finder: LocalInterpreters | None = None,
+    foreign: bool = False,
     **where: str | None,
 ) -> Interpreter:
     finder = finder or LocalInterpreters(worker=WORKER, own_prefix=own_prefix)
@@ -56,6 +57,7 @@ def find(
         argument=where.get("argument"),
         setting=where.get("setting") or "",
         virtual_env=where.get("virtual_env"),
+        is_foreign=lambda _: foreign,
     )
 
 
@@ -243,3 +245,15 @@ def test_a_uv_member_shares_the_environment_of_its_workspace(project: Path, home
     (project / "pyproject.toml").write_text("[tool.uv]\n")
     (project.parents[1] / "uv.lock").touch()
     assert list(kept_environments(project, home)) == [("uv", project.parents[1] / ".venv")]
+
+
+def test_a_program_of_the_repository_is_never_run_to_ask_what_it_is(project: Path) -> None:
+    canary = project / "canary"
+    program = project / ".venv" / "bin" / "python"
+    program.parent.mkdir(parents=True)
+    program.write_text(f"#!/bin/sh\ntouch '{canary}'\n")
+    program.chmod(0o755)
+    for where in ({}, {"setting": str(program)}):
+        with pytest.raises(NoInterpreter, match="file of the repository"):
+            find(project, foreign=True, **where)
+    assert not canary.exists()

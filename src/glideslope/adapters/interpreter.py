@@ -16,7 +16,7 @@ import shutil
 import stat
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,6 +75,7 @@ class LocalInterpreters:
         argument: str | None,
         setting: str,
         virtual_env: str | None,
+        is_foreign: Callable[[str], bool],
     ) -> Interpreter:
         """Finds the interpreter of a project; see the port."""
         looked: list[str] = []
@@ -83,6 +84,7 @@ class LocalInterpreters:
             if executable is None:
                 looked.append(f"{place.path} ({place.how})")
                 continue
+            _refuse_foreign(executable, workspace_root, is_foreign)
             found = self._describe(executable, place.how)
             if place.how == "VIRTUAL_ENV" and self._is_ours(found) and _lacks_tests(found, project_root):
                 looked.append(f"{place.path} (VIRTUAL_ENV, glideslope's own, without pytest)")
@@ -232,6 +234,18 @@ def _broken(executable: str, why: str) -> NoInterpreter:
         next="glideslope verify --python PATH",
         path=executable,
     )
+
+
+def _refuse_foreign(executable: str, workspace_root: str, is_foreign: Callable[[str], bool]) -> None:
+    """Repositories may ship a program of any name; it is not run to ask what it is."""
+    real = os.path.realpath(executable)
+    if os.path.commonpath((real, workspace_root)) == workspace_root and is_foreign(real):
+        raise NoInterpreter(
+            f"{executable} is a file of the repository, which is not run outside the sandbox: "
+            "name an interpreter that lies elsewhere with --python",
+            next="glideslope verify --python PATH",
+            path=executable,
+        )
 
 
 def _named(path: str, workspace_root: str) -> str:

@@ -129,6 +129,14 @@ class LocalVcs:
             self._leases[lease.id] = (pool, held.id)
         return lease
 
+    def is_foreign(self, workspace: Workspace, path: str) -> bool:
+        """Whether a file below the workspace came with it; see the port."""
+        if not workspace.is_git:
+            return True
+        inside = os.path.relpath(path, workspace.scope)
+        found = self._git.run(workspace.scope, ["ls-files", "-z", "--cached", "--", f":(literal){inside}"])
+        return not found or bool(found.out)
+
     def release(self, lease: TreeLease) -> None:
         """Gives a tree back; a second time changes nothing."""
         with self._lock:

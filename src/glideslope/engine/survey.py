@@ -6,8 +6,9 @@ Everything here blocks and is called in a thread; it only reads.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from glideslope.engine.actions import Caller
 from glideslope.engine.trees import StoredTree, snapshot_tree
@@ -104,7 +105,7 @@ class Surveyor:
             NoWorkspace: Neither a repository nor a project.
         """
         return Question(
-            workspace=self._vcs.locate(caller.folder),
+            workspace=self._vcs.locate(caller.folder, explicit=caller.explicit_folder),
             variables=dict(caller.variables),
             virtual_env=caller.virtual_env,
             python=python,
@@ -127,10 +128,11 @@ class Surveyor:
             InvalidInput: A settings file is wrong.
         """
         loaded = self.load(question)
-        carry = loaded.settings.environment.carry
+        named = self._interpreter(question, loaded, question.workspace.scope)
+        carry = (*loaded.settings.environment.carry, *_inside(question, loaded, [named]))
         survey = self._look(question, loaded, carry)
-        inside = _environments_inside(survey)
-        return survey if not inside else self._look(question, loaded, (*carry, *inside))
+        more = _inside(question, loaded, survey.interpreters.values())
+        return survey if set(more) <= set(carry) else self._look(question, loaded, (*carry, *more))
 
     def _look(self, question: Question, loaded: LoadedSettings, carry: tuple[str, ...]) -> Survey:
         snapshot = self._vcs.snapshot(
@@ -138,7 +140,13 @@ class Surveyor:
         )
         tree = snapshot_tree(snapshot, self._vcs.read)
         projects = self._toolchain.projects(tree)
-        interpreters = {project.name: self._interpreter(question, loaded, project) for project in projects}
+        root = question.workspace.scope
+        interpreters = {
+            project.name: self._interpreter(
+                question, loaded, f"{root}/{project.root}" if project.root else root
+            )
+            for project in projects
+        }
         return Survey(
             question=question,
             loaded=loaded,
@@ -151,16 +159,16 @@ class Surveyor:
         )
 
     def _interpreter(
-        self, question: Question, loaded: LoadedSettings, project: Project
+        self, question: Question, loaded: LoadedSettings, project_root: str
     ) -> Interpreter | NoInterpreter:
-        root = question.workspace.scope
         try:
             return self._interpreters.find(
-                workspace_root=root,
-                project_root=f"{root}/{project.root}" if project.root else root,
+                workspace_root=question.workspace.scope,
+                project_root=project_root,
                 argument=question.python,
                 setting=loaded.settings.environment.python,
                 virtual_env=question.virtual_env,
+                is_foreign=partial(self._vcs.is_foreign, question.workspace),
             )
         except NoInterpreter as missing:
             return missing
@@ -173,12 +181,15 @@ def _environment_key(found: Sequence[Interpreter | NoInterpreter]) -> Environmen
     )
 
 
-def _environments_inside(survey: Survey) -> tuple[str, ...]:
-    """Interpreter folders below the workspace that the settings do not carry by name."""
-    root = survey.workspace.scope + "/"
+def _inside(
+    question: Question, loaded: LoadedSettings, found: Iterable[Interpreter | NoInterpreter]
+) -> tuple[str, ...]:
+    """Environments below the workspace that the settings do not carry by name."""
+    root = question.workspace.scope + "/"
     prefixes = {
         one.prefix.removeprefix(root)
-        for one in survey.interpreters.values()
+        for one in found
         if isinstance(one, Interpreter) and one.prefix.startswith(root)
     }
-    return tuple(sorted(prefix for prefix in prefixes if prefix.rpartition("/")[2] not in survey.carry))
+    known = loaded.settings.environment.carry
+    return tuple(sorted(prefix for prefix in prefixes if prefix.rpartition("/")[2] not in known))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from glideslope.model.project import Interpreter
@@ -18,6 +19,7 @@ class Interpreters(Protocol):
         argument: str | None,
         setting: str,
         virtual_env: str | None,
+        is_foreign: Callable[[str], bool],
     ) -> Interpreter:
         """Finds the interpreter of a project, and what is installed there now.
 
@@ -27,6 +29,8 @@ class Interpreters(Protocol):
             argument: Given by the caller; an executable or an environment folder.
             setting: The `python` setting; empty where none is set.
             virtual_env: VIRTUAL_ENV of the caller.
+            is_foreign: Whether a program below the workspace came with the repository. Such a one is
+                never run, since finding out about an interpreter happens outside the sandbox.
 
         Raises:
             NoInterpreter: Nothing usable in any of the places, which the message lists.

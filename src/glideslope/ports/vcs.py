@@ -36,8 +36,12 @@ class TreeLease:
 class Vcs(Protocol):
     """Reads a workspace without ever writing into it or running anything it configures."""
 
-    def locate(self, folder: str) -> Workspace:
+    def locate(self, folder: str, *, explicit: bool = False) -> Workspace:
         """Finds the workspace a folder belongs to.
+
+        Args:
+            folder: Host path to start from.
+            explicit: The folder was named as the workspace: outside git it is taken as it is.
 
         Raises:
             NoWorkspace: Neither a repository nor a project file upwards of it.
@@ -83,6 +87,18 @@ class Vcs(Protocol):
 
         Raises:
             SubstrateUnavailable: The tree cannot be built.
+        """
+        ...
+
+    def is_foreign(self, workspace: Workspace, path: str) -> bool:
+        """Whether a file below the workspace came with it, so that it must not run outside a sandbox.
+
+        Args:
+            workspace: Where.
+            path: Host path, links resolved.
+
+        Returns:
+            True for what git tracks; outside git for everything, since nobody can tell.
         """
         ...
 

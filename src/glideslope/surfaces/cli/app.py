@@ -6,14 +6,10 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import TypeVar
 
-from glideslope.engine.actions import Action, Answer, Caller
-from glideslope.errors import InternalError
+from glideslope.engine.actions import Action, Caller
 from glideslope.surfaces.cli.output import Output
-from glideslope.surfaces.cli.session import Connect, Session
-
-AnyAnswer = TypeVar("AnyAnswer", bound=Answer)
+from glideslope.surfaces.session import AnyAnswer, Connect, Session, expect
 
 VARIABLE_PREFIX = "GLIDESLOPE__"
 
@@ -68,14 +64,3 @@ class App:
         """
         with self.session() as session:
             return expect(session.act(action), answer)
-
-
-def expect(found: Answer, answer: type[AnyAnswer]) -> AnyAnswer:
-    """The answer, if it is of the kind the catalogue promises.
-
-    Raises:
-        InternalError: It is not.
-    """
-    if not isinstance(found, answer):
-        raise InternalError(f"the engine answered with {type(found).__name__}: please report this")
-    return found

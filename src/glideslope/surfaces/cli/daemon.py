@@ -7,8 +7,8 @@ import click
 from glideslope.errors import HostUnavailable
 from glideslope.surfaces import client
 from glideslope.surfaces.cli.app import App
-from glideslope.surfaces.cli.daemon_session import DaemonConnect
 from glideslope.surfaces.cli.option import common
+from glideslope.surfaces.session import DaemonConnect
 from glideslope.surfaces.wire.answer import WireDaemonStatus
 from glideslope.surfaces.wire.text import path_text
 

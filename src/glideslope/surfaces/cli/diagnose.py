@@ -10,9 +10,10 @@ from glideslope.model.result import Diagnostic, FindingState
 from glideslope.surfaces.cli.app import App
 from glideslope.surfaces.cli.block import exit_code
 from glideslope.surfaces.cli.follow import start_and_wait, start_only
-from glideslope.surfaces.cli.option import caller_for, common, read_profile, run_options
+from glideslope.surfaces.cli.option import caller_for, common, run_options
 from glideslope.surfaces.cli.place import to_repo_paths, to_shown
 from glideslope.surfaces.wire.run import wire_run
+from glideslope.surfaces.wire.word import read_profile
 
 
 @click.command("diagnose")

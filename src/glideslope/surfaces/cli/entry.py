@@ -18,8 +18,8 @@ from click.shell_completion import shell_complete
 from glideslope.errors import GlideslopeError
 from glideslope.surfaces.cli.app import App
 from glideslope.surfaces.cli.output import Mode, Output
-from glideslope.surfaces.cli.session import Connect
 from glideslope.surfaces.cli.words import variable
+from glideslope.surfaces.session import Connect
 from glideslope.surfaces.wire.envelope import CANCELLED, USAGE, WireError, wire_error
 
 # Command -> its line in the help. Each lives in the module of its name, loaded when it is used.
@@ -131,7 +131,7 @@ def run(
 
 
 def _daemon(environ: Mapping[str, str]) -> Connect:
-    from glideslope.surfaces.cli.daemon_session import DaemonConnect
+    from glideslope.surfaces.session import DaemonConnect
 
     return DaemonConnect(environ=environ)
 

@@ -19,10 +19,10 @@ from glideslope.engine.actions import Cancel, Diagnose, GetRun, RunView, Started
 from glideslope.errors import EnvironmentBroken, GlideslopeError
 from glideslope.model.event import AgentRunCompleted, Recorded
 from glideslope.model.ids import RunId
-from glideslope.surfaces.cli.app import App, expect
+from glideslope.surfaces.cli.app import App
 from glideslope.surfaces.cli.output import Mode
 from glideslope.surfaces.cli.progress import Progress
-from glideslope.surfaces.cli.session import Session
+from glideslope.surfaces.session import Session, expect
 from glideslope.surfaces.wire.event import wire_event
 
 PULSE_S = 1.0

@@ -6,8 +6,9 @@ import click
 
 from glideslope.engine.actions import LogPage, ReadLog
 from glideslope.model.ids import LogRef
-from glideslope.surfaces.cli.app import App, expect
+from glideslope.surfaces.cli.app import App
 from glideslope.surfaces.cli.option import common
+from glideslope.surfaces.session import expect
 from glideslope.surfaces.wire.answer import wire_log
 
 

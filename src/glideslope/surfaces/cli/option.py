@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Callable
 from typing import TypeVar
@@ -11,28 +10,14 @@ import click
 
 from glideslope.engine.actions import Caller
 from glideslope.errors import InvalidInput
-from glideslope.model.rung import POLICY_ALIASES, Rung, VerifyPolicy, parse_policy, parse_rung
+from glideslope.model.rung import POLICY_ALIASES, Rung, VerifyPolicy
 from glideslope.model.settings import SandboxProfile
 from glideslope.surfaces.cli.app import App
 from glideslope.surfaces.cli.words import complete_policies, complete_profiles, complete_rungs
+from glideslope.surfaces.wire.word import read_policy, read_rung
 
 Command = TypeVar("Command", bound=Callable[..., object])
 Decorator = Callable[[Command], Command]
-
-# Names from before; read until version 1.0, never shown.
-LEGACY_RUNGS = {
-    "l0": Rung.DIAGNOSE,
-    "roslyn_file": Rung.DIAGNOSE,
-    "l1": Rung.COMPILE,
-    "roslyn_project": Rung.COMPILE,
-    "l2": Rung.BUILD,
-    "build_project": Rung.BUILD,
-    "l3": Rung.SCOPED,
-    "test_filtered": Rung.SCOPED,
-    "l4": Rung.FULL,
-    "test_full": Rung.FULL,
-    "integration": Rung.FULL,
-}
 
 
 def _keep_repo(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
@@ -123,46 +108,28 @@ def rung_option(command: Command) -> Command:
     )(command)
 
 
-def read_policy(argument: str | None, option: str | None) -> VerifyPolicy | None:
-    """The policy that was named, None when none was.
+def one_policy(argument: str | None, option: str | None) -> VerifyPolicy | None:
+    """The policy that was named, None where none was.
 
     Raises:
         InvalidInput: An unknown one, or two different ones.
     """
-    named = [parse_policy(text) for text in (argument, option) if text is not None]
-    if len(set(named)) > 1:
-        raise InvalidInput(f"two policies, {named[0]} and {named[1]}: name one", field="policy")
-    return named[0] if named else None
+    named = {policy for text in (argument, option) if (policy := read_policy(text)) is not None}
+    if len(named) > 1:
+        raise InvalidInput(f"two policies, {argument} and {option}: name one", field="policy")
+    return named.pop() if named else None
 
 
-def read_rung(app: App, text: str | None) -> Rung | None:
+def one_rung(app: App, text: str | None) -> Rung | None:
     """The rung that was named; an old name is taken with a warning.
 
     Raises:
         InvalidInput: An unknown one.
     """
-    if text is None:
-        return None
-    legacy = LEGACY_RUNGS.get(text.lower())
-    if legacy is None:
-        return parse_rung(text)
-    app.output.note(f"warning: {text!r} is an old name, read until version 1.0: write {legacy}")
-    return legacy
-
-
-def read_profile(text: str | None) -> SandboxProfile | None:
-    """The sandbox profile that was named.
-
-    Raises:
-        InvalidInput: An unknown one.
-    """
-    if text is None:
-        return None
-    if text not in set(SandboxProfile):
-        near = difflib.get_close_matches(text, list(SandboxProfile), n=1)
-        hint = f"did you mean {near[0]}?" if near else f"use one of {', '.join(SandboxProfile)}"
-        raise InvalidInput(f"unknown sandbox profile {text!r}: {hint}", field="sandbox", value=text)
-    return SandboxProfile(text)
+    rung, warning = read_rung(text)
+    if warning is not None:
+        app.output.note(f"warning: {warning}")
+    return rung
 
 
 def caller_for(app: App, profile: SandboxProfile | None) -> Caller:

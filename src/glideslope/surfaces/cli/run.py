@@ -6,10 +6,11 @@ import click
 
 from glideslope.engine.actions import GetRun, RunView, WaitRun
 from glideslope.model.ids import RunId
-from glideslope.surfaces.cli.app import App, expect
+from glideslope.surfaces.cli.app import App
 from glideslope.surfaces.cli.block import exit_code, show_run
 from glideslope.surfaces.cli.option import common
 from glideslope.surfaces.cli.words import complete_runs
+from glideslope.surfaces.session import expect
 
 
 @click.command("run")

@@ -8,8 +8,9 @@ from glideslope.engine.actions import Test
 from glideslope.surfaces.cli.app import App
 from glideslope.surfaces.cli.block import exit_code, show_run
 from glideslope.surfaces.cli.follow import start_and_wait, start_only
-from glideslope.surfaces.cli.option import caller_for, common, read_profile, run_options
+from glideslope.surfaces.cli.option import caller_for, common, run_options
 from glideslope.surfaces.cli.place import to_node_ids
+from glideslope.surfaces.wire.word import read_profile
 
 
 @click.command("test")

@@ -11,15 +11,15 @@ from glideslope.surfaces.cli.follow import start_and_wait, start_only
 from glideslope.surfaces.cli.option import (
     caller_for,
     common,
+    one_policy,
+    one_rung,
     policy_options,
-    read_policy,
-    read_profile,
-    read_rung,
     run_options,
     rung_option,
 )
 from glideslope.surfaces.cli.output import Mode
 from glideslope.surfaces.cli.place import to_repo_paths
+from glideslope.surfaces.wire.word import read_profile
 
 
 @click.command("verify")
@@ -58,8 +58,8 @@ def command(
     profile = read_profile(sandbox)
     action = Verify(
         caller=caller_for(app, profile),
-        policy=read_policy(policy, policy_option),
-        rung=read_rung(app, rung),
+        policy=one_policy(policy, policy_option),
+        rung=one_rung(app, rung),
         base=base,
         paths=to_repo_paths(app, paths),
         project=project,

@@ -7,9 +7,10 @@ import time
 from glideslope.engine.actions import GetRun, GetStatus, RunView, Status, Verify
 from glideslope.machines.coalesce import Pending, note, take_due
 from glideslope.model.event import AgentVerifyEpochStale
-from glideslope.surfaces.cli.app import App, expect
+from glideslope.surfaces.cli.app import App
 from glideslope.surfaces.cli.block import exit_code, show_run
 from glideslope.surfaces.cli.follow import start_and_wait
+from glideslope.surfaces.session import expect
 
 LOOK_EVERY_S = 0.25
 
@@ -21,7 +22,10 @@ def watch(app: App, action: Verify, *, tied: bool, explain: bool) -> int:
     at until it has been the same for the whole window.
 
     Returns:
-        Never; an interrupt ends it.
+        0 when interrupted while it waits.
+
+    Raises:
+        Interrupted: Twice while a run goes on.
     """
     window_s = _window_s(app)
     while True:
@@ -30,8 +34,11 @@ def watch(app: App, action: Verify, *, tied: bool, explain: bool) -> int:
         app.output.again()
         show_run(app, view, explain=explain)
         app.output.note("watching: interrupt to end")
-        _wait_for_change(app, view)
-        _wait_for_quiet(app, Pending(window_s=window_s))
+        try:
+            _wait_for_change(app, view)
+            _wait_for_quiet(app, Pending(window_s=window_s))
+        except KeyboardInterrupt:
+            return 0
 
 
 def _window_s(app: App) -> float:

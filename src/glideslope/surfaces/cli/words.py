@@ -33,7 +33,8 @@ def complete_profiles(context: click.Context, parameter: click.Parameter, typed:
 def complete_runs(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
     """Newest runs of the workspace, where an engine runs; none is started for this."""
     from glideslope.engine.actions import ListRuns, RunList
-    from glideslope.surfaces.cli.app import App, expect
+    from glideslope.surfaces.cli.app import App
+    from glideslope.surfaces.session import expect
 
     app = context.find_object(App)
     if app is None:

@@ -7,7 +7,7 @@ asked only where something was found that would block.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from glideslope.model.paths import RepoPath
@@ -67,6 +67,7 @@ class Checked:
 
     diagnostics: tuple[Diagnostic, ...] = ()
     troubles: tuple[tuple[Check, Reading, Output], ...] = ()
+    answers: Mapping[str, Output] = field(default_factory=dict)  # on the tree under test, by tool
 
 
 CheckScript = Generator[tuple[Command, ...], tuple[Output, ...], Checked]
@@ -74,7 +75,11 @@ CheckScript = Generator[tuple[Command, ...], tuple[Output, ...], Checked]
 
 
 def run_checks(
-    context: Context, checks: tuple[Check, ...], origins: Mapping[RepoPath, RepoPath]
+    context: Context,
+    checks: tuple[Check, ...],
+    origins: Mapping[RepoPath, RepoPath],
+    *,
+    answers: Mapping[str, Output] | None = None,
 ) -> CheckScript:
     """Runs checks on the tree under test and, where it matters, on the base.
 
@@ -82,13 +87,18 @@ def run_checks(
         context: What is verified.
         checks: The tools; they may run at once.
         origins: Paths of now that had another one in the base.
+        answers: What a tool answered already about these files of the tree under test, by tool.
 
     Returns:
         Findings told new from known, and what went wrong.
     """
     if not checks:
         return Checked()
-    outputs = yield tuple(check.command(check.files, Side.NOW) for check in checks)
+    had = answers or {}
+    asked = tuple(check for check in checks if check.tool not in had)
+    fresh = yield from _ask(tuple(check.command(check.files, Side.NOW) for check in asked))
+    waiting = iter(fresh)
+    outputs = tuple(had[check.tool] if check.tool in had else next(waiting) for check in checks)
     readings = [check.read(output) for check, output in zip(checks, outputs, strict=True)]
     pairs = zip(checks, readings, outputs, strict=True)
     troubles = [(check, reading, output) for check, reading, output in pairs if reading.trouble]
@@ -107,7 +117,19 @@ def run_checks(
         known = before.get(tool, ()) if context.base is not None else None
         diagnostics += judge(mine, known, now=context.now, before=context.base, origins=origins)
     diagnostics.sort(key=lambda found: (found.path, found.line, found.column, found.source))
-    return Checked(diagnostics=tuple(diagnostics), troubles=tuple(troubles))
+    return Checked(
+        diagnostics=tuple(diagnostics),
+        troubles=tuple(troubles),
+        answers={check.tool: output for check, output in zip(checks, outputs, strict=True)},
+    )
+
+
+def _ask(
+    commands: tuple[Command, ...],
+) -> Generator[tuple[Command, ...], tuple[Output, ...], tuple[Output, ...]]:
+    if not commands:
+        return ()
+    return (yield commands)
 
 
 def _ask_base(

@@ -10,22 +10,23 @@ from __future__ import annotations
 from dataclasses import replace
 
 from glideslope.model.paths import RepoPath, is_beneath
-from glideslope.model.result import Diagnostic, RungState
+from glideslope.model.result import RungState
 from glideslope.model.snapshot import FileMode
 from glideslope.ports.toolchain import Context, Output, ProjectRung, Script
 from glideslope.toolchains.python.change import considered, origins, touched_sources, vanished_sources
 from glideslope.toolchains.python.checks import Check, conclude, is_strict, run_checks
-from glideslope.toolchains.python.cycle import new_cycles
 from glideslope.toolchains.python.detect import Checkers, find_checkers
 from glideslope.toolchains.python.diagnose import (
-    checked_by_ty,
+    answer_of_ty,
     died,
     failed,
     in_order,
     with_config_errors,
+    without_distant_advice,
 )
-from glideslope.toolchains.python.findings import Found, blocking, count_text, judge
-from glideslope.toolchains.python.graph import ImportGraph, Missing
+from glideslope.toolchains.python.findings import blocking, count_text
+from glideslope.toolchains.python.graph import ImportGraph
+from glideslope.toolchains.python.imports import import_findings
 from glideslope.toolchains.python.module import Memo
 from glideslope.toolchains.python.mypy import mypy_check
 from glideslope.toolchains.python.pyright import pyright_check
@@ -55,14 +56,14 @@ def compile_project(context: Context, memo: Memo) -> Script:
     if isinstance(faults, Output):
         return died(faults, "syntax")
     summary = f"{len(affected)} module{'' if len(affected) == 1 else 's'}"
-    imports = _imports(context, graph, memo, touched, gone)
+    imports = import_findings(context, graph, memo)
     found = in_order((*faults, *imports))
     if blocking(found):
         return failed(found, reason="", summary=f"{summary}, {count_text(found)}")
     broken = {fault.path for fault in faults}
     sound = tuple(path for path in affected if path not in broken)
     checkers = find_checkers(context.now, context.project)
-    checks, notes, missing = _checks(context, graph, memo, touched, sound, checkers)
+    checks, notes, missing = _checks(context, graph, touched, sound, checkers)
     if missing and is_strict(context):
         return ProjectRung(
             state=RungState.INCONCLUSIVE,
@@ -71,8 +72,11 @@ def compile_project(context: Context, memo: Memo) -> Script:
             diagnostics=found,
             next=f"{context.interpreter.executable} -m pip install {missing[0]}",
         )
-    checked = yield from run_checks(context, checks, origins(context))
-    diagnostics = with_config_errors(context, in_order((*found, *checked.diagnostics)), checked)
+    answer = answer_of_ty(memo, context, sound)
+    answers = {"ty": answer} if answer is not None else {}
+    checked = yield from run_checks(context, checks, origins(context), answers=answers)
+    shown = without_distant_advice((*found, *checked.diagnostics), touched)
+    diagnostics = with_config_errors(context, shown, checked)
     end = conclude(context, checked, diagnostics, summary, notes=notes)
     if end.state is RungState.PASS and missing:
         return replace(end, reason="checker_missing")
@@ -91,42 +95,9 @@ def _affected(context: Context, graph: ImportGraph, changed: tuple[RepoPath, ...
     )
 
 
-def _imports(
-    context: Context,
-    graph: ImportGraph,
-    memo: Memo,
-    touched: tuple[RepoPath, ...],
-    gone: tuple[RepoPath, ...],
-) -> tuple[Diagnostic, ...]:
-    """Imports of our own modules that fail, told new from known, and new cycles."""
-    moved = origins(context)
-    suspects = tuple(sorted({*touched, *graph.importers(gone)}))
-    found = [_missing(missing) for missing in graph.missing(suspects)]
-    base: ImportGraph | None = None
-    known: tuple[Found, ...] | None = None
-    if context.base is not None:
-        base = ImportGraph.of(context.base, context.projects, memo)
-        known = tuple(_missing(entry) for entry in base.missing(moved.get(path, path) for path in suspects))
-    found += new_cycles(graph, base, touched, moved)
-    return judge(found, known, now=context.now, before=context.base, origins=moved)
-
-
-def _missing(missing: Missing) -> Found:
-    return Found(
-        path=missing.path,
-        line=missing.imported.line,
-        column=missing.imported.column,
-        code="unresolved_import",
-        source="imports",
-        message=f"module {missing.module} is not there",
-        gates=True,
-    )
-
-
 def _checks(
     context: Context,
     graph: ImportGraph,
-    memo: Memo,
     touched: tuple[RepoPath, ...],
     affected: tuple[RepoPath, ...],
     checkers: Checkers,
@@ -143,8 +114,6 @@ def _checks(
         return tuple(check for check in made if check is not None), (), ()
     missing = () if checkers.ty else checkers.types
     notes = tuple(f"{name} is configured, but not installed: ty in its place" for name in missing)
-    if checked_by_ty(memo, context, affected) and not missing:
-        return (), ("types checked at diagnose.files",), ()
     changed = frozenset(touched)
     mine = tuple(path for path in affected if path in changed)
     others = tuple(path for path in affected if path not in changed)

@@ -26,6 +26,7 @@ from glideslope.toolchains.python.detect import broken_configuration, config_of,
 from glideslope.toolchains.python.findings import Found, blocking, count_text, judge
 from glideslope.toolchains.python.generated import stale_products
 from glideslope.toolchains.python.graph import ImportGraph
+from glideslope.toolchains.python.imports import import_findings
 from glideslope.toolchains.python.module import Memo
 from glideslope.toolchains.python.ruff import ruff_check, ruff_checks
 from glideslope.toolchains.python.syntax import gate
@@ -60,9 +61,8 @@ def diagnose(context: Context, memo: Memo) -> Script:
         return failed(faults, reason="syntax_error", summary=f"{_files(files)}, {count_text(faults)}")
     compiled = frozenset(files).difference(fault.path for fault in faults)
     checked = yield from _check(context, graph, memo, touched, others, compiled)
-    diagnostics = in_order((*faults, *checked.diagnostics))
-    changed = frozenset(touched)
-    shown = tuple(d for d in diagnostics if d.state is not FindingState.ADVISORY or d.path in changed)
+    imports = import_findings(context, graph, memo)
+    shown = without_distant_advice((*faults, *imports, *checked.diagnostics), touched)
     if not files:
         return ProjectRung(state=RungState.PASS, summary="no Python file to look at")
     end = conclude(context, checked, with_config_errors(context, shown, checked), _files(files))
@@ -108,7 +108,7 @@ def _check(
         checked = yield from run_checks(context, (*kept, *again), origins(context))
         checked = replace(checked, troubles=(*checked.troubles, *missing))
     if not checked.troubles:
-        memo.shelf["ty"] = (context.now, context.base, compiled)
+        memo.shelf["ty"] = (context.now, compiled, checked.answers["ty"])
     return checked
 
 
@@ -121,18 +121,27 @@ def _files(files: tuple[RepoPath, ...]) -> str:
     return f"{len(files)} file{'' if len(files) == 1 else 's'}"
 
 
+def without_distant_advice(
+    diagnostics: Iterable[Diagnostic], touched: Iterable[RepoPath]
+) -> tuple[Diagnostic, ...]:
+    """In order, without what is only advice about files that the change does not touch."""
+    changed = frozenset(touched)
+    advisory = FindingState.ADVISORY
+    return in_order(found for found in diagnostics if found.state is not advisory or found.path in changed)
+
+
 def in_order(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
     """Sorted by path, line, column, source."""
     return tuple(sorted(diagnostics, key=lambda found: (found.path, found.line, found.column, found.source)))
 
 
-def checked_by_ty(memo: Memo, context: Context, files: Iterable[RepoPath]) -> bool:
-    """Whether `diagnose.files` passed these files through ty on this very tree, against this base."""
+def answer_of_ty(memo: Memo, context: Context, files: Iterable[RepoPath]) -> Output | None:
+    """What ty said of this very tree at `diagnose.files`; None where it was not asked about all the files."""
     kept = memo.shelf.get("ty")
-    if not isinstance(kept, tuple):
-        return False
-    now, base, done = kept
-    return now is context.now and base is context.base and done.issuperset(files)
+    if not isinstance(kept, tuple) or kept[0] is not context.now or not kept[1].issuperset(files):
+        return None
+    output: Output = kept[2]
+    return output
 
 
 def with_config_errors(

@@ -93,7 +93,8 @@ def ty_check(
     def read(output: Output) -> Reading:
         return read_ty(context, cwd, output, configured=checkers.ty, gates=gates)
 
-    return Check(tool="ty", kind=kind, cwd=cwd, files=(*touched, *others), argv=argv, read=read)
+    files = tuple(sorted({*touched, *others}))
+    return Check(tool="ty", kind=kind, cwd=cwd, files=files, argv=argv, read=read)
 
 
 def read_ty(

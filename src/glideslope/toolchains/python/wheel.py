@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 
 from glideslope.model.paths import RepoPath, is_beneath
-from glideslope.model.snapshot import Change
+from glideslope.model.snapshot import Change, ChangeKind
 from glideslope.ports.toolchain import Context, Output, Tree
 from glideslope.toolchains.python.checks import Check, Reading, Trouble, infrastructure_trouble, stderr_tail
 from glideslope.toolchains.python.findings import Found
@@ -46,6 +46,7 @@ _TOOLS = [
     "cibuildwheel",
     "versioningit",
 ]
+_BUILDS_ALONE = "70.1"  # from here on setuptools makes wheels without the wheel distribution
 _NATIVE_BACKENDS = ("mesonpy", "scikit_build_core", "maturin")
 _NATIVE_REQUIRES = re.compile(r"cython|cffi|pybind11|nanobind|setuptools[-_]rust|mypy|numpy", re.IGNORECASE)
 _NATIVE_SETUP = re.compile(r"ext_modules|Extension\(|cythonize|RustExtension|cffi_modules|mypycify")
@@ -70,12 +71,28 @@ def missing_backend(context: Context, declaration: Declaration) -> str | None:
     """The first distribution a build needs that is not installed; None where all are."""
     module = declaration.backend.partition(":")[0].partition(".")[0]
     in_tree = bool(texts(table(declaration.pyproject, "build-system").get("backend-path")))
-    needed = [] if in_tree else [_DISTRIBUTIONS.get(module, module.replace("_", "-"))]
+    needed = [] if in_tree else [(_DISTRIBUTIONS.get(module, module.replace("_", "-")), "")]
     for requirement in declaration.requires:
-        matched = re.match(r"\s*([A-Za-z0-9._-]+)\s*([^;]*)(;.*)?", requirement)
+        matched = re.match(r"\s*([A-Za-z0-9._-]+)\s*(?:\[[^\]]*\])?\s*([^;]*)(;.*)?", requirement)
         if matched and not matched[3]:  # a marker may rule it out here
-            needed.append(re.sub(r"[-_.]+", "-", matched[1]).lower())
-    return next((name for name in needed if not context.interpreter.has(name)), None)
+            needed.append((re.sub(r"[-_.]+", "-", matched[1]).lower(), matched[2]))
+    for name, specifier in needed:
+        if not context.interpreter.has(name) or _is_older(context.interpreter.distributions[name], specifier):
+            return name
+    setuptools = context.interpreter.distributions.get("setuptools", "")
+    if module == "setuptools" and _is_older(setuptools, f">={_BUILDS_ALONE}"):
+        return None if context.interpreter.has("wheel") else "wheel"
+    return None
+
+
+def _is_older(version: str, specifier: str) -> bool:
+    """Whether a version is below a `>=` of a specifier; other clauses are left to the backend."""
+    wanted = re.search(r">=\s*(\d+(?:\.\d+)*)", specifier)
+    return wanted is not None and _numbers(version) < _numbers(wanted[1])
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", version.partition("+")[0])[:3]]
 
 
 def build_check(context: Context, declaration: Declaration, hook: str) -> Check:
@@ -210,8 +227,10 @@ def _read_by_backend(pyproject: Mapping[str, object]) -> object:
 
 
 def _is_input(change: Change, context: Context, files: frozenset[RepoPath]) -> bool:
+    # A backend copies a readme and a licence; what is written in them cannot break a build,
+    # that they are gone can.
     if change.path in files or (change.origin is not None and change.origin in files):
-        return True
+        return change.kind is not ChangeKind.MODIFIED
     root = context.project.root
     return change.path.rpartition("/")[0] == root and is_backend_file(change.path)
 
