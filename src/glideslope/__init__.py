@@ -17,26 +17,40 @@ if TYPE_CHECKING:
         RequestError,
         Stale,
     )
-    from glideslope.model.result import Diagnostic, RungResult, RungState, TestCase, TestCounts, Verdict
-    from glideslope.model.rung import Rung, VerifyPolicy
-    from glideslope.model.settings import SandboxProfile, Settings
-    from glideslope.surfaces.api import Run, open, run
+    from glideslope.model.result import FindingState, RungState, Severity, Verdict
+    from glideslope.model.rung import VerifyPolicy
+    from glideslope.model.settings import SandboxProfile
+    from glideslope.surfaces.api import (
+        Diagnostic,
+        Environment,
+        FailingTest,
+        ProjectResult,
+        Run,
+        Rung,
+        RunHandle,
+        TestCounts,
+        open,
+        run,
+    )
 
 __all__ = [
     "Diagnostic",
+    "Environment",
     "EnvironmentBroken",
+    "FailingTest",
+    "FindingState",
     "GlideslopeError",
     "InternalError",
+    "ProjectResult",
     "Refused",
     "RequestError",
     "Run",
+    "RunHandle",
     "Rung",
-    "RungResult",
     "RungState",
     "SandboxProfile",
-    "Settings",
+    "Severity",
     "Stale",
-    "TestCase",
     "TestCounts",
     "Verdict",
     "VerifyPolicy",
@@ -46,10 +60,12 @@ __all__ = [
 
 _HOMES = {
     "errors": "EnvironmentBroken GlideslopeError InternalError Refused RequestError Stale",
-    "model.result": "Diagnostic RungResult RungState TestCase TestCounts Verdict",
-    "model.rung": "Rung VerifyPolicy",
-    "model.settings": "SandboxProfile Settings",
-    "surfaces.api": "Run open run",
+    "model.result": "FindingState RungState Severity Verdict",
+    "model.rung": "VerifyPolicy",
+    "model.settings": "SandboxProfile",
+    "surfaces.api": (
+        "Diagnostic Environment FailingTest ProjectResult Run RunHandle Rung TestCounts open run"
+    ),
 }
 
 

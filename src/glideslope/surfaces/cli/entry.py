@@ -25,19 +25,19 @@ from glideslope.surfaces.wire.envelope import CANCELLED, USAGE, WireError, wire_
 # Command -> its line in the help. Each lives in the module of its name, loaded when it is used.
 COMMANDS: Mapping[str, str] = {
     "verify": "Climb the ladder on the current snapshot.",
-    "diagnose": "Check the given or the changed files.",
+    "diagnose": "Check the given files, or the changed ones.",
     "test": "Run chosen tests, or a registered profile.",
     "status": "Show the queue, active runs and where the workspace stands.",
-    "cancel": "Cancel a run, or every active run of the workspace.",
-    "last": "Show the newest run of the workspace.",
+    "cancel": "Cancel a run, or every active run of the workspace; done when their processes are gone.",
+    "last": "Show the newest run of the workspace, and where its time went.",
     "runs": "List the runs of the workspace.",
-    "run": "Show one run.",
+    "run": "Show one run, by its id or the beginning of it.",
     "log": "Read a stored log.",
-    "events": "Print the journal as lines of JSON.",
+    "events": "Print the journal, one event a line.",
     "daemon": "Start, stop or look at the process that does the work.",
-    "doctor": "Look at everything a verify needs.",
+    "doctor": "Look at everything a verify needs, and say what is missing and how to get it.",
     "config": "Show, check or describe the settings.",
-    "prune": "List what may go from the state folder, or remove it.",
+    "prune": "List what may go from the state folder; remove it with --apply.",
     "completion": "Print the script that completes our words in a shell.",
 }
 _HELP = {"help_option_names": ["-h", "--help"]}

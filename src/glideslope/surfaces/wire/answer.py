@@ -223,7 +223,7 @@ def wire_pruned(answer: Pruned) -> WirePruned:
 
 def wire_settings(settings: object) -> dict[str, object]:
     """Settings as nested tables, as TOML has them."""
-    plain = msgspec.to_builtins(settings)
+    plain = msgspec.json.decode(msgspec.json.encode(settings))
     assert isinstance(plain, Mapping), "settings are tables"
     profiles = {
         profile["name"]: {key: value for key, value in profile.items() if key != "name"}

@@ -111,7 +111,7 @@ class WireRung(msgspec.Struct, frozen=True, kw_only=True):
     reason_code: str | None
     base_snapshot_id: str | None
     projects: list[WireProject]
-    diagnostics: list[WireDiagnostic] | msgspec.UnsetType  # by path, line, column
+    diagnostics: list[WireDiagnostic] | msgspec.UnsetType = msgspec.UNSET  # by path, line, column
     tests: WireTests | None
     exit_code: int | None
     log_ref: str | None
