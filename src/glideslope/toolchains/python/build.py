@@ -64,7 +64,7 @@ def build_affected(context: Context, memo: Memo) -> Script:
     declaration = Declaration.of(context.now, context.project)
     inputs_changed = backend_inputs_changed(context)
     checks, notes, absent = _builds(context, declaration, inputs_changed)
-    checked = yield from run_checks(context, checks, origins(context))
+    checked = yield from run_checks(context, checks, origins(context), memo=memo)
     unsure = tuple(
         check.tool for check, reading, _ in checked.troubles if reading.trouble is Trouble.TOOL_MISSING
     )

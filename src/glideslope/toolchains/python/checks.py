@@ -6,6 +6,7 @@ asked only where something was found that would block.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -15,8 +16,10 @@ from glideslope.model.result import Diagnostic, RungState
 from glideslope.model.rung import VerifyPolicy
 from glideslope.ports.toolchain import Command, Context, Output, ProjectRung, Side
 from glideslope.toolchains.python.findings import Found, blocking, count_text, judge
+from glideslope.toolchains.python.module import Memo
 
 STDERR_TAIL_BYTES = 2000
+_KEPT_ANSWERS = 32
 
 
 class Trouble(StrEnum):
@@ -47,13 +50,15 @@ class Check:
     files: tuple[RepoPath, ...]  # empty: what the tool's configuration names
     argv: Callable[[tuple[str, ...]], tuple[str, ...]]  # from paths relative to cwd
     read: Callable[[Output], Reading]
+    base_argv: Callable[[tuple[str, ...]], tuple[str, ...]] | None = None  # where the base's differs
     report: bool = False  # answers on the report pipe
 
     def command(self, files: Iterable[str], side: Side) -> Command:
         """The command over files of one side."""
+        argv = self.argv if side is Side.NOW else self.base_argv or self.argv
         return Command(
             kind=self.kind,
-            argv=self.argv(tuple(relative(path, self.cwd) for path in files)),
+            argv=argv(tuple(relative(path, self.cwd) for path in files)),
             cwd=self.cwd,
             side=side,
             report=self.report,
@@ -79,6 +84,7 @@ def run_checks(
     checks: tuple[Check, ...],
     origins: Mapping[RepoPath, RepoPath],
     *,
+    memo: Memo,
     answers: Mapping[str, Output] | None = None,
 ) -> CheckScript:
     """Runs checks on the tree under test and, where it matters, on the base.
@@ -87,6 +93,7 @@ def run_checks(
         context: What is verified.
         checks: The tools; they may run at once.
         origins: Paths of now that had another one in the base.
+        memo: Keeps what tools answered about a base: it is asked again and again until a change is right.
         answers: What a tool answered already about these files of the tree under test, by tool.
 
     Returns:
@@ -109,7 +116,7 @@ def run_checks(
     ]
     before: dict[str, tuple[Found, ...] | None] = {}
     if context.base is not None and not troubles:
-        before, failed = yield from _ask_base(context, [check for check, _ in gating], origins)
+        before, failed = yield from _ask_base(context, memo, [check for check, _ in gating], origins)
         troubles += failed
     diagnostics: list[Diagnostic] = []
     for tool in dict.fromkeys(check.tool for check in checks):
@@ -133,7 +140,7 @@ def _ask(
 
 
 def _ask_base(
-    context: Context, checks: list[Check], origins: Mapping[RepoPath, RepoPath]
+    context: Context, memo: Memo, checks: list[Check], origins: Mapping[RepoPath, RepoPath]
 ) -> Generator[
     tuple[Command, ...],
     tuple[Output, ...],
@@ -149,7 +156,7 @@ def _ask_base(
             asked.append((check, check.command(files, Side.BASE)))
     if not asked:
         return {}, []
-    outputs = yield tuple(command for _, command in asked)
+    outputs = yield from _ask_once(context, memo, tuple(command for _, command in asked))
     before: dict[str, tuple[Found, ...] | None] = {}
     failed: list[tuple[Check, Reading, Output]] = []
     for (check, _), output in zip(asked, outputs, strict=True):
@@ -162,6 +169,26 @@ def _ask_base(
         else:
             before[check.tool] = (*(before.get(check.tool) or ()), *reading.found)
     return before, failed
+
+
+def _ask_once(
+    context: Context, memo: Memo, commands: tuple[Command, ...]
+) -> Generator[tuple[Command, ...], tuple[Output, ...], tuple[Output, ...]]:
+    """Outputs of commands on the base; equal ones on equal content and environment are not run again."""
+    assert context.base is not None
+    kept = memo.base_answers
+    ground = (memo.digest(context.base), context.interpreter.key, context.workspace_root)
+    keys = [(ground, command.argv, command.cwd) for command in commands]
+    missing = tuple(command for key, command in zip(keys, commands, strict=True) if key not in kept)
+    fresh = iter((yield from _ask(missing)))
+    outputs = tuple(kept[key] if key in kept else next(fresh) for key in keys)
+    for key, output in zip(keys, outputs, strict=True):
+        kept.pop(key, None)
+        if output.outcome == "exited":
+            kept[key] = output
+    while len(kept) > _KEPT_ANSWERS:
+        del kept[next(iter(kept))]
+    return outputs
 
 
 def conclude(
@@ -241,6 +268,14 @@ def infrastructure_trouble(output: Output) -> Reading | None:
 def stderr_tail(output: Output) -> str:
     """The last of what a process wrote to its error stream."""
     return output.stderr[-STDERR_TAIL_BYTES:].decode("utf-8", "replace").strip()
+
+
+def cause(words: str) -> str:
+    """The last cause that ruff or ty names on its error stream, on one line."""
+    last = words.rpartition("Cause:")[2]
+    lines = [line.strip() for line in last.splitlines()]
+    said = [line for line in lines if line and not line.startswith("|") and not re.match(r"\d+ \|", line)]
+    return ": ".join(said) or "it gave no reason"
 
 
 def relative(path: str, cwd: str) -> str:

@@ -74,7 +74,7 @@ def compile_project(context: Context, memo: Memo) -> Script:
         )
     answer = answer_of_ty(memo, context, sound)
     answers = {"ty": answer} if answer is not None else {}
-    checked = yield from run_checks(context, checks, origins(context), answers=answers)
+    checked = yield from run_checks(context, checks, origins(context), memo=memo, answers=answers)
     shown = without_distant_advice((*found, *checked.diagnostics), touched)
     diagnostics = with_config_errors(context, shown, checked)
     end = conclude(context, checked, diagnostics, summary, notes=notes)

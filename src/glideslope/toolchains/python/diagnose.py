@@ -6,6 +6,7 @@ ruff and ty, both at once; then, only where something would block, the same on t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -98,14 +99,14 @@ def _check(
         *ruff_checks(context, tuple(sorted({*mine, *near})), KIND),
         ty_check(context, graph, mine, near, kind=KIND, checkers=checkers),
     )
-    checked = yield from run_checks(context, checks, origins(context))
+    checked = yield from run_checks(context, checks, origins(context), memo=memo)
     unfit = [check for check, reading, _ in checked.troubles if reading.trouble is Trouble.TOOL_MISSING]
     if unfit and not is_strict(context):
         # The ruff that the repository asks for is not here: certain faults only, and it is said.
         missing = tuple(trouble for trouble in checked.troubles if trouble[0] in unfit)
         again = tuple(ruff_check(context, check.files, KIND, configured=False) for check in unfit)
         kept = tuple(check for check in checks if check not in unfit)
-        checked = yield from run_checks(context, (*kept, *again), origins(context))
+        checked = yield from run_checks(context, (*kept, *again), origins(context), memo=memo)
         checked = replace(checked, troubles=(*checked.troubles, *missing))
     if not checked.troubles:
         memo.shelf["ty"] = (context.now, compiled, checked.answers["ty"])
@@ -151,8 +152,8 @@ def with_config_errors(
     found = tuple(
         Found(
             path=config_of(context, check.tool),
-            line=0,
-            column=0,
+            line=_number("line", reading.message),
+            column=_number("column", reading.message),
             code="config_error",
             source=check.tool,
             message=reading.message,
@@ -164,6 +165,11 @@ def with_config_errors(
     )
     extra = judge(found, (), now=context.now, before=None, origins={})
     return in_order((*diagnostics, *extra))
+
+
+def _number(word: str, message: str) -> int:
+    found = re.search(rf"\b{word} (\d+)", message)
+    return int(found[1]) if found else 0
 
 
 def _or_stale(context: Context, end: ProjectRung) -> ProjectRung:

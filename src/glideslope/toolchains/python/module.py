@@ -8,11 +8,12 @@ line by line, and strings that could name a module are kept.
 from __future__ import annotations
 
 import ast
+import hashlib
 import re
 import sys
 import tokenize
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from io import BytesIO
@@ -20,7 +21,7 @@ from io import BytesIO
 from glideslope.errors import UnknownId
 from glideslope.model.ids import BlobId
 from glideslope.model.paths import RepoPath
-from glideslope.ports.toolchain import Tree
+from glideslope.ports.toolchain import Output, Tree
 
 OUR_VERSION = (sys.version_info[0], sys.version_info[1])
 """The grammar that facts are read with; a project's interpreter may know another one."""
@@ -168,13 +169,26 @@ def read_encoding(source: bytes) -> str | None:
 class Memo:
     """Facts by blob id, kept across snapshots. Bounded: the oldest half goes when it is full."""
 
-    __slots__ = ("_facts", "_limit", "shelf")
+    __slots__ = ("_digests", "_facts", "_limit", "base_answers", "shelf")
 
     def __init__(self, limit: int = 40_000) -> None:
         self._facts: dict[BlobId, ModuleFacts] = {}
         self._limit = limit
+        self._digests: list[tuple[Tree, str]] = []  # of the last trees asked about
+        self.base_answers: dict[Hashable, Output] = {}
+        """What static tools answered about bases; kept by `checks`."""
         self.shelf: dict[str, object] = {}
         """Room for what others derive from facts; each under its own name."""
+
+    def digest(self, tree: Tree) -> str:
+        """A digest of all paths and contents of a tree."""
+        for known, digest in self._digests:
+            if known is tree:
+                return digest
+        text = "\0".join(f"{path}\0{entry.mode}{entry.blob}" for path, entry in sorted(tree.entries.items()))
+        digest = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+        self._digests = [*self._digests[-3:], (tree, digest)]
+        return digest
 
     def facts(self, tree: Tree, path: RepoPath) -> ModuleFacts:
         """Facts of a file of the tree; `OPAQUE` where its content is not stored."""

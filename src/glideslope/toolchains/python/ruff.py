@@ -12,6 +12,7 @@ from glideslope.toolchains.python.checks import (
     Check,
     Reading,
     Trouble,
+    cause,
     infrastructure_trouble,
     stderr_tail,
     within,
@@ -75,9 +76,9 @@ def read_ruff(context: Context, cwd: str, output: Output, *, configured: bool) -
     words = stderr_tail(output)
     if output.code not in (0, 1):
         if "Required version" in words:
-            return Reading(trouble=Trouble.TOOL_MISSING, message=_cause(words))
+            return Reading(trouble=Trouble.TOOL_MISSING, message=cause(words))
         broken = output.code == 2 and "panic" not in words
-        return Reading(trouble=Trouble.CONFIG_ERROR if broken else Trouble.DIED, message=_cause(words))
+        return Reading(trouble=Trouble.CONFIG_ERROR if broken else Trouble.DIED, message=cause(words))
     try:
         records = json.loads(output.stdout or b"[]")
     except ValueError:
@@ -111,10 +112,3 @@ def _spot(value: object) -> tuple[int, int]:
         return 0, 0
     row, column = value.get("row"), value.get("column")
     return (row if isinstance(row, int) else 0), (column if isinstance(column, int) else 0)
-
-
-def _cause(words: str) -> str:
-    """The last cause that ruff names, on one line."""
-    causes = [line.strip() for line in words.splitlines() if line.strip()]
-    named = [line.removeprefix("Cause:").strip() for line in causes if line.startswith("Cause:")]
-    return (named or causes or ["it gave no reason"])[-1]

@@ -13,6 +13,7 @@ from glideslope.toolchains.python.checks import (
     Check,
     Reading,
     Trouble,
+    cause,
     infrastructure_trouble,
     stderr_tail,
     within,
@@ -107,7 +108,7 @@ def read_ty(
     words = stderr_tail(output)
     if output.code not in (0, 1):
         broken = output.code == 2 and "panic" not in words
-        return Reading(trouble=Trouble.CONFIG_ERROR if broken else Trouble.DIED, message=_cause(words))
+        return Reading(trouble=Trouble.CONFIG_ERROR if broken else Trouble.DIED, message=cause(words))
     try:
         records = json.loads(output.stdout or b"[]")
     except ValueError:
@@ -156,10 +157,3 @@ def _is_optional(graph: ImportGraph, finding: Found) -> bool:
         imported.guarded and imported.line <= finding.line <= imported.line + _LONGEST_IMPORT
         for imported in graph.facts(path).imports
     )
-
-
-def _cause(words: str) -> str:
-    """What ty complains of: its first cause that says more than where."""
-    causes = [line.strip() for line in words.splitlines() if line.strip()]
-    named = [line.removeprefix("Cause:").strip() for line in causes if line.startswith("Cause:")]
-    return "; ".join(named or causes[-1:] or ["it gave no reason"])

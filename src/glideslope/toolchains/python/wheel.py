@@ -103,19 +103,36 @@ def build_check(context: Context, declaration: Declaration, hook: str) -> Check:
         declaration: Of the project.
         hook: metadata or wheel.
     """
-    boot = f"{context.tools.worker.rstrip('/')}/boot.py"
-    paths = texts(table(declaration.pyproject, "build-system").get("backend-path"))
-    # A legacy backend finds its setup.py by the working directory.
-    extra = paths or ((".",) if declaration.backend.endswith("__legacy__") else ())
+    before = Declaration.of(context.base, context.project) if context.base is not None else declaration
 
     def argv(_: tuple[str, ...]) -> tuple[str, ...]:
-        program = (context.interpreter.executable, "-I", boot, "pep517_build", "{report_fd}")
-        return (*program, hook, declaration.backend, *extra)
+        return _hook_argv(context, declaration, hook)
+
+    def base_argv(_: tuple[str, ...]) -> tuple[str, ...]:
+        return _hook_argv(context, before, hook)
 
     def read(output: Output) -> Reading:
         return read_build(context, output, hook)
 
-    return Check(tool=hook, kind=KIND, cwd=context.project.root, files=(), argv=argv, read=read, report=True)
+    return Check(
+        tool=hook,
+        kind=KIND,
+        cwd=context.project.root,
+        files=(),
+        argv=argv,
+        base_argv=base_argv,
+        read=read,
+        report=True,
+    )
+
+
+def _hook_argv(context: Context, declaration: Declaration, hook: str) -> tuple[str, ...]:
+    boot = f"{context.tools.worker.rstrip('/')}/boot.py"
+    paths = texts(table(declaration.pyproject, "build-system").get("backend-path"))
+    # A legacy backend finds its setup.py by the working directory.
+    extra = paths or ((".",) if declaration.backend.endswith("__legacy__") else ())
+    program = (context.interpreter.executable, "-I", boot, "pep517_build", "{report_fd}")
+    return (*program, hook, declaration.backend, *extra)
 
 
 def read_build(context: Context, output: Output, hook: str) -> Reading:
