@@ -30,7 +30,7 @@ COMMANDS: Mapping[str, str] = {
     "status": "Show the queue, active runs and where the workspace stands.",
     "cancel": "Cancel a run, or every active run of the workspace; done when their processes are gone.",
     "last": "Show the newest run of the workspace, and where its time went.",
-    "runs": "List the runs of the workspace.",
+    "runs": "List the runs of the workspace, newest first.",
     "run": "Show one run, by its id or the beginning of it.",
     "log": "Read a stored log.",
     "events": "Print the journal, one event a line.",

@@ -35,7 +35,10 @@ def command(
     wait: bool,
     tie: bool,
 ) -> int:
-    """Run chosen tests, or a registered profile, in a fresh substrate."""
+    """Run chosen tests, or a registered profile.
+
+    They run in a fresh substrate, on the current snapshot. A file is meant from the current folder.
+    """
     if rerun_failed and nodeids:
         raise click.UsageError("--rerun-failed chooses the tests: name none")
     profile = read_profile(sandbox)
