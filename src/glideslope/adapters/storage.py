@@ -19,7 +19,7 @@ from glideslope import codec
 from glideslope.adapters.journal import SqliteJournal
 from glideslope.adapters.state import StateFolder, unavailable
 from glideslope.adapters.vcs import LocalVcs
-from glideslope.model.ids import BlobId
+from glideslope.model.ids import BlobId, Scope
 from glideslope.ports.storage import Stored
 
 DISK_SHARE = 10  # the folder takes at most one part in so many of its disk
@@ -55,6 +55,11 @@ class StateStorage:
 
     def require_space(self) -> None:
         """Checks that a run can be stored; see the port."""
+        self._state.require_space()
+
+    def require_room(self, scope: Scope) -> None:
+        """Checks that a run of a worktree can be stored, apart from it; see the port."""
+        self._state.require_apart(scope)
         self._state.require_space()
 
     def superfluous(self, *, keep_runs: int) -> Sequence[Stored]:

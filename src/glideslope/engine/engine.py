@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import os
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 from typing import assert_never
@@ -28,12 +27,8 @@ from glideslope.engine.actions import (
     Last,
     ListRuns,
     Prune,
-    QueuedTask,
     ReadLog,
-    RunList,
-    RunView,
     Started,
-    Status,
     Test,
     Verify,
     WaitRun,
@@ -43,10 +38,11 @@ from glideslope.engine.climb import Climb, Errand, Kit, terms
 from glideslope.engine.execute import Executor, Site
 from glideslope.engine.ledger import Ledger
 from glideslope.engine.profile import find_profile
+from glideslope.engine.reading import Readings
 from glideslope.engine.runner import Runner
 from glideslope.engine.scope import ActiveRun, ScopeDriver
 from glideslope.engine.survey import Question, Survey, Surveyor
-from glideslope.errors import GlideslopeError, InvalidInput, NoWorkspace, UnknownId
+from glideslope.errors import InvalidInput
 from glideslope.machines.recovery import end_of_run, end_of_task
 from glideslope.model.event import Event, Recorded
 from glideslope.model.ids import EpochId, RunId, Scope
@@ -92,9 +88,16 @@ class Engine:
         self._kit = kit
         self._runner = Runner(clock=world.clock, emit=lambda event: self._emit(event, None), cap=cap)
         self._site = site(self._runner)
-        self._cap = cap
         self._scopes: dict[Scope, ScopeDriver] = {}
-        self._started_s = world.clock.monotonic_s()
+        self._read = Readings(
+            journal=world.journal,
+            clock=world.clock,
+            surveyor=world.surveyor,
+            runner=self._runner,
+            drivers=self._scopes,
+            driver=self._driver,
+            version=world.version,
+        )
 
     @property
     def busy(self) -> bool:
@@ -132,15 +135,15 @@ class Engine:
             case Test():
                 return await self._test(action)
             case WaitRun():
-                return await self._wait(action)
+                return await self._read.wait(action)
             case GetRun():
-                return await self._view(self._known(action.run_id))
+                return await self._read.view(self._read.known(action.run_id))
             case Last():
-                return await self._view(await self._last(action.caller))
+                return await self._read.view(await self._read.last(action.caller))
             case ListRuns():
-                return await self._runs(action)
+                return await self._read.runs(action)
             case GetStatus():
-                return await self._status(action)
+                return await self._read.status(action)
             case Cancel():
                 return await self._cancel(action)
             case ReadLog():
@@ -221,7 +224,7 @@ class Engine:
     async def _nodeids(self, action: Test) -> tuple[str, ...]:
         if not action.rerun_failed:
             return action.nodeids
-        last = await self._last(action.caller)
+        last = await self._read.last(action.caller)
         failing = [test.nodeid for rung in last.rungs if rung.tests for test in rung.tests.failing]
         if not failing:
             raise InvalidInput(
@@ -251,7 +254,7 @@ class Engine:
         self, errand: Errand, survey: Survey, sandbox: SandboxProfile | None, lane: Lane
     ) -> ActiveRun:
         """Everything a run needs, found before it begins; what cannot work is an error, not a run."""
-        await asyncio.to_thread(self._world.storage.require_space)
+        await asyncio.to_thread(self._world.storage.require_room, survey.workspace.scope)
         settings = survey.loaded.settings.environment
         profile = sandbox or settings.default_sandbox_profile
         isolation = await self._isolation(settings.isolation)
@@ -310,6 +313,8 @@ class Engine:
             time=None,
             started_at=self._world.clock.utc_now(),
             ended_at=None,
+            python=survey.question.python,
+            virtual_env=survey.question.virtual_env,
         )
 
     def _driver(self, question: Question) -> ScopeDriver:
@@ -330,109 +335,10 @@ class Engine:
     def _emit(self, event: Event, scope: Scope | None) -> None:
         self._world.bus.publish(self._world.journal.append(event, scope=scope))
 
-    # Reading
-
-    def _active(self, run: RunId) -> tuple[ScopeDriver, ActiveRun] | None:
-        for driver in self._scopes.values():
-            for active in driver.active:
-                if active.id == run:
-                    return driver, active
-        return None
-
-    def _known(self, run: RunId) -> Run:
-        found = self._world.journal.run(run)
-        if found is None:
-            raise UnknownId(f"no run {run!r} is known", next="glideslope runs", run=run)
-        active = self._active(found.id)
-        return active[1].ledger.run if active is not None else found
-
-    async def _wait(self, action: WaitRun) -> RunView:
-        run = self._known(action.run_id)
-        active = self._active(run.id)
-        if active is not None:
-            await active[0].wait(run.id, action.timeout_s)
-        return await self._view(self._known(run.id))
-
-    async def _view(self, run: Run) -> RunView:
-        return RunView(run=run, current=await self._is_current(run))
-
-    async def _is_current(self, run: Run) -> bool:
-        driver = self._scopes.get(run.scope)
-        if run.snapshot is None or run.stale is not None:
-            return False
-        try:
-            survey = await (driver.look() if driver else self._survey(_caller_of(run), None))
-        except GlideslopeError:
-            return False  # what cannot be read is not what it was
-        return (survey.snapshot.id, survey.environment_key) == (run.snapshot, run.environment_key)
-
-    async def _last(self, caller: Caller) -> Run:
-        question = await asyncio.to_thread(self._world.surveyor.question, caller)
-        runs = self._world.journal.runs(scope=question.workspace.scope, limit=1)
-        if not runs:
-            raise UnknownId("nothing was verified here yet", next="glideslope verify")
-        return self._known(runs[0].id)
-
-    async def _runs(self, action: ListRuns) -> RunList:
-        question = await asyncio.to_thread(self._world.surveyor.question, action.caller)
-        scope = question.workspace.scope
-        found = self._world.journal.runs(scope=scope, before=action.before, limit=action.limit + 1)
-        page = [self._known(run.id) for run in found[: action.limit]]
-        survey = await self._look_or_none(question)
-        views = tuple(RunView(run=run, current=_matches(run, survey)) for run in page)
-        return RunList(runs=views, next=page[-1].id if len(found) > action.limit else None)
-
-    async def _look_or_none(self, question: Question) -> Survey | None:
-        driver = self._scopes.get(question.workspace.scope)
-        try:
-            return await (driver.look() if driver else self._driver(question).survey(question))
-        except GlideslopeError:
-            return None
-
-    async def _status(self, action: GetStatus) -> Status:
-        try:
-            question = await asyncio.to_thread(self._world.surveyor.question, action.caller)
-        except NoWorkspace:
-            return self._status_of(None, None)
-        return self._status_of(question, await self._look_or_none(question))
-
-    def _status_of(self, question: Question | None, survey: Survey | None) -> Status:
-        scope = question.workspace.scope if question else None
-        runs = self._world.journal.runs(scope=scope, limit=1) if scope else ()
-        last = self._known(runs[0].id) if runs else None
-        active = [one.ledger.run for driver in self._scopes.values() for one in driver.active]
-        queue = self._runner.queue
-        states = [(ticket, "queued") for ticket in queue.waiting]
-        states = [(ticket, "running") for ticket in queue.running] + states
-        default = survey.loaded.settings.environment.default_sandbox_profile if survey else None
-        return Status(
-            active=tuple(RunView(run=run, current=_matches(run, survey)) for run in active),
-            queue=tuple(
-                QueuedTask(
-                    task_id=ticket.spec.id,
-                    kind=ticket.spec.key.kind,
-                    lane=ticket.spec.lane.name.lower(),
-                    state=state,
-                    run_id=ticket.spec.run,
-                )
-                for ticket, state in states
-            ),
-            cap=self._cap,
-            workspace=scope,
-            sandbox_profile=default or SandboxProfile.AGENT_EPHEMERAL,
-            verify_snapshot_id=survey.snapshot.id if survey else None,
-            current=_matches(last, survey) if last and survey else None,
-            last_run_id=last.id if last else None,
-            last_verdict=last.verdict if last else None,
-            pid=os.getpid(),
-            version=self._world.version,
-            uptime_s=round(self._world.clock.monotonic_s() - self._started_s, 1),
-        )
-
     async def _cancel(self, action: Cancel) -> Cancelled:
         if action.run_id is not None:
-            run = self._known(action.run_id)
-            found = self._active(run.id)
+            run = self._read.known(action.run_id)
+            found = self._read.active(run.id)
             targets = [found] if found else []
         else:
             question = await asyncio.to_thread(self._world.surveyor.question, action.caller)
@@ -453,16 +359,6 @@ class Engine:
             tools=self._kit.tools,
             storage=self._world.storage,
         )
-
-
-def _caller_of(run: Run) -> Caller:
-    return Caller(folder=run.scope, explicit_folder=True)
-
-
-def _matches(run: Run, survey: Survey | None) -> bool:
-    if survey is None or run.stale is not None or run.scope != survey.workspace.scope:
-        return False
-    return (run.snapshot, run.environment_key) == (survey.snapshot.id, survey.environment_key)
 
 
 def _digest(errand: Errand, profile: str, action: Verify) -> str:

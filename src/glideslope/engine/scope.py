@@ -198,6 +198,11 @@ class ScopeDriver:
         async with self._looking:
             return await asyncio.to_thread(self._surveyor.look, question)
 
+    async def look_as(self, python: str | None, virtual_env: str | None) -> Survey:
+        """Digests the worktree as somebody with this interpreter would; tells the epochs if it is theirs."""
+        question = replace(self._question, python=python, virtual_env=virtual_env)
+        return await (self.look() if _same_question(question, self._question) else self.survey(question))
+
     async def look(self) -> Survey:
         """Digests the worktree now and lets the epochs know."""
         async with self._looking:

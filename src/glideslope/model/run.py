@@ -51,3 +51,5 @@ class Run:
     note: str = ""  # one more sentence for the status line
     next: str | None = None
     parent_run: RunId | None = None
+    python: str | None = None  # as the caller named it; decides which environment the run is about
+    virtual_env: str | None = None  # VIRTUAL_ENV of the caller

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from glideslope.model.ids import Scope
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
@@ -28,6 +30,15 @@ class Storage(Protocol):
 
         Raises:
             StateUnavailable: The disk is full, or the folder is read-only.
+        """
+        ...
+
+    def require_room(self, scope: Scope) -> None:
+        """Checks that a run of a worktree can be stored, apart from it.
+
+        Raises:
+            StateUnavailable: The disk is full, or the folder is read-only.
+            InvalidInput: The state folder and the worktree lie in one another.
         """
         ...
 
