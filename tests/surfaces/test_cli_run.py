@@ -68,6 +68,15 @@ def test_verify_prints_the_verify_epoch_block_and_nothing_else(cli: Cli, engine:
     )
 
 
+def test_where_the_time_went_is_shown_unless_the_settings_say_otherwise(
+    cli: Cli, engine: ScriptedEngine
+) -> None:
+    engine.serve_run(green_run(scope=os.getcwd()))
+    Path("glideslope.toml").write_text("[agent.environment.time_accounting]\nshow_in_chat = false\n")
+    block = cli("verify").out.splitlines()
+    assert block == [line for line in view_epoch(green_run()) if not line.startswith("Reasoning")]
+
+
 def test_quiet_prints_the_verdict_line_only(cli: Cli, engine: ScriptedEngine) -> None:
     engine.serve_run(red_run())
     shown = cli("verify", "--quiet")

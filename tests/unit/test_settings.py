@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+import glideslope.errors
 from glideslope.adapters.settings import (
     FileSettings,
     folder_reader,
@@ -424,3 +426,26 @@ def test_a_broken_user_file_is_a_problem_too() -> None:
     layer = read_file(b"[", file="/c/settings.toml", source=Source.USER)
     assert merge([layer], user_file="/c/settings.toml").problems[0].where == "/c/settings.toml"
     assert find_key(("agent",)) is None
+
+
+SRC = Path(glideslope.errors.__file__).parent
+HOLDERS = {"environment", "settings", "_settings", "own", "ladder", "time_accounting", "profile", "found"}
+
+
+def _holder(node: ast.expr) -> str:
+    """The name of what an attribute is read from."""
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def test_every_key_is_read_by_some_code() -> None:
+    read: set[str] = set()
+    for file in SRC.rglob("*.py"):
+        if "settings" in file.relative_to(SRC).parts or file.name == "settings.py":
+            continue  # what defines, parses and merges them does not obey them
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Attribute) and _holder(node.value) in HOLDERS:
+                read.add(node.attr)
+    assert {key.name for key in KEYS if key.name.rpartition(".")[2] not in read} == set()
+    assert "test_profiles" in read

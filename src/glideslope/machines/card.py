@@ -76,13 +76,16 @@ ASCII = Glyphs(
 )
 
 
-def view_epoch(run: Run, *, current: bool = True, glyphs: Glyphs = UNICODE) -> tuple[str, ...]:
+def view_epoch(
+    run: Run, *, current: bool = True, glyphs: Glyphs = UNICODE, show_time: bool = True
+) -> tuple[str, ...]:
     """Draws a run, ended or not.
 
     Args:
         run: The run.
         current: Whether the workspace still holds what the run is about.
         glyphs: `UNICODE` or `ASCII`.
+        show_time: Whether to say where the time went.
 
     Returns:
         Lines without line ends: header, snapshot, rungs with what they found, alerts, time, status.
@@ -93,7 +96,7 @@ def view_epoch(run: Run, *, current: bool = True, glyphs: Glyphs = UNICODE) -> t
         *(line for rung in _rungs(run) for line in _rung_lines(run, rung, glyphs)),
         *_died_alert(run, glyphs),
         *_stale_alert(run, current, glyphs),
-        _time(run.time, glyphs),
+        *((_time(run.time, glyphs),) if show_time else ()),
         view_status(run, current=current, glyphs=glyphs),
     )
 

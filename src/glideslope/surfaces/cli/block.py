@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from glideslope.adapters.settings import folder_reader, merge_settings, user_settings_file
 from glideslope.engine.actions import RunView
 from glideslope.machines.card import view_epoch, view_status
 from glideslope.surfaces.cli.app import App
@@ -20,9 +21,18 @@ def show_run(app: App, view: RunView, *, explain: bool = False) -> None:
     elif output.quiet:
         output.lines([view_status(view.run, current=view.current, glyphs=output.glyphs)])
     else:
-        output.lines(view_epoch(view.run, current=view.current, glyphs=output.glyphs))
+        show_time = _shows_time(app, view.run.scope)
+        output.lines(view_epoch(view.run, current=view.current, glyphs=output.glyphs, show_time=show_time))
         if explain:
             output.lines(explained(view))
+
+
+def _shows_time(app: App, scope: str) -> bool:
+    """What the settings say; a mistake in them is for a run to report, not for showing one."""
+    merged = merge_settings(
+        user_file=user_settings_file(app.environ), variables=app.environ, read=folder_reader(scope)
+    )
+    return merged.settings.environment.time_accounting.show_in_chat
 
 
 def exit_code(view: RunView) -> int:
