@@ -65,7 +65,7 @@ def diagnose(context: Context, memo: Memo) -> Script:
     imports = import_findings(context, graph, memo)
     shown = without_distant_advice((*faults, *imports, *checked.diagnostics), touched)
     if not files:
-        return ProjectRung(state=RungState.PASS, summary="no Python file to look at")
+        return _or_stale(context, ProjectRung(state=RungState.PASS, summary="no Python file to look at"))
     end = conclude(context, checked, with_config_errors(context, shown, checked), _files(files))
     return _or_stale(context, end)
 

@@ -19,9 +19,11 @@ from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Self
 
+from glideslope.errors import UnknownId
 from glideslope.model.ids import BlobId
 from glideslope.model.paths import RepoPath, name, parent
 from glideslope.model.project import Project, nearest_project
+from glideslope.model.snapshot import FileMode
 from glideslope.ports.toolchain import Tree
 from glideslope.toolchains.python.layout import CONFIGURATION, Roots, import_roots
 from glideslope.toolchains.python.module import Import, Memo, ModuleFacts
@@ -325,11 +327,28 @@ class ImportGraph:
         return found
 
     def _edges_of(self, path: RepoPath) -> Edges:
+        if self._tree.entries[path].mode is FileMode.SYMLINK:
+            return Edges(loads=self._target(path))
         key = (path, self._tree.entries[path].blob)
         found = self.universe.edges.get(key)
         if found is None:
             found = self.universe.edges[key] = _find_edges(self.universe, path, self.facts(path))
         return found
+
+    def _target(self, path: RepoPath) -> frozenset[RepoPath]:
+        """The file that a link points to, where it is one of the tree."""
+        try:
+            text = self._tree.read(path).decode("utf-8", "surrogateescape")
+        except UnknownId:
+            return frozenset()
+        parts = parent(path).split("/") if parent(path) else []
+        for part in text.split("/"):
+            if part == "..":
+                parts = parts[:-1]
+            elif part not in ("", "."):
+                parts.append(part)
+        target = RepoPath("/".join(parts))
+        return frozenset([target]) if target in self._tree.entries and target != path else frozenset()
 
 
 def sources(tree: Tree) -> tuple[RepoPath, ...]:

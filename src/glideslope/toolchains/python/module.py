@@ -21,6 +21,7 @@ from io import BytesIO
 from glideslope.errors import UnknownId
 from glideslope.model.ids import BlobId
 from glideslope.model.paths import RepoPath
+from glideslope.model.snapshot import FileMode
 from glideslope.ports.toolchain import Output, Tree
 
 OUR_VERSION = (sys.version_info[0], sys.version_info[1])
@@ -191,8 +192,11 @@ class Memo:
         return digest
 
     def facts(self, tree: Tree, path: RepoPath) -> ModuleFacts:
-        """Facts of a file of the tree; `OPAQUE` where its content is not stored."""
-        blob = tree.entries[path].blob
+        """Facts of a file of the tree; `OPAQUE` for a link, or where the content is not stored."""
+        entry = tree.entries[path]
+        if entry.mode is FileMode.SYMLINK:
+            return OPAQUE  # what is stored is the name of its target, not code
+        blob = entry.blob
         found = self._facts.get(blob)
         if found is None:
             try:

@@ -28,6 +28,8 @@ _PRAGMA = re.compile(
     re.IGNORECASE,
 )
 
+_LAYOUT = re.compile(r"[\s()]")
+
 
 def is_neutral(changes: Iterable[Change], base: Tree | None, now: Tree) -> bool:
     """Whether a change leaves all code as it was.
@@ -80,11 +82,11 @@ def _is_neutral(change: Change, base: Tree, now: Tree) -> bool:
 
 
 def _pragmas(source: bytes) -> Iterator[tuple[str, str]]:
-    """Comments that tools act on, each with the code on its line."""
+    """Comments that tools act on, each with the code on its line, without its layout."""
     try:
         for token in tokenize.tokenize(io.BytesIO(source).readline):
             if token.type == tokenize.COMMENT and _PRAGMA.search(token.string):
-                yield token.string, token.line[: token.start[1]].strip()
+                yield token.string, _LAYOUT.sub("", token.line[: token.start[1]])
     except (tokenize.TokenError, SyntaxError):
         yield "", ""
 
