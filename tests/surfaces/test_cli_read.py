@@ -30,7 +30,7 @@ from glideslope.engine.actions import (
     Status,
     WaitRun,
 )
-from glideslope.errors import UnknownId
+from glideslope.errors import HostUnavailable, UnknownId
 from glideslope.machines.card import view_epoch
 from glideslope.model.event import AgentRunStarted, HostDied
 from glideslope.model.ids import RunId, TaskId
@@ -262,6 +262,15 @@ def test_doctor_says_what_is_missing_and_how_to_get_it(cli: Cli, engine: Scripte
     ]
     assert "git 2.39" not in cli("doctor", "--quiet").out
     assert cli("doctor", "--json").json["data"]["checks"][0]["next"] is None
+
+
+def test_doctor_explains_a_daemon_that_cannot_be_started(cli: Cli, engine: ScriptedEngine) -> None:
+    engine.replies[Doctor] = HostUnavailable("the daemon ended: no space", next="glideslope doctor")
+    shown = cli("doctor", "--json")
+    assert shown.code == 0
+    assert shown.json["data"]["checks"] == [
+        {"id": "daemon", "state": "missing", "effect": "the daemon ended: no space", "next": None}
+    ]
 
 
 def test_prune_lists_before_it_removes(cli: Cli, engine: ScriptedEngine) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import threading
@@ -31,6 +32,7 @@ from glideslope.model.result import CancelReason, RungResult, RungState, StaleRe
 from glideslope.model.run import Run, Staleness
 from glideslope.model.rung import Rung, VerifyPolicy
 from glideslope.model.settings import SandboxProfile
+from glideslope.surfaces.cli.entry import run as run_cli
 from glideslope.testing.sample import RUN_ID, SNAPSHOT, green_run, red_run
 from glideslope.testing.scripted_engine import ScriptedEngine, completed
 
@@ -55,6 +57,16 @@ def test_a_green_that_is_not_current_any_more_exits_as_stale(cli: Cli, engine: S
     shown = cli("verify", "--json")
     assert shown.code == 4
     assert (shown.json["data"]["verdict"], shown.json["data"]["current"]) == ("green", False)
+    engine.serve_run(red_run(), current=False)
+    assert cli("verify").code == 1  # it was found, whatever came after
+
+
+def test_warnings_about_the_settings_are_noted(cli: Cli, engine: ScriptedEngine) -> None:
+    engine.serve_run(green_run(scope=os.getcwd()))
+    Path("glideslope.toml").write_text('[agent.environment]\nnetwork = "host"\nladder.l0_enabled = true\n')
+    shown = cli("verify", "--json")
+    assert shown.json["ok"]
+    assert [line.split(":")[0] for line in shown.err.splitlines()] == ["warning", "warning"]
 
 
 def test_verify_prints_the_verify_epoch_block_and_nothing_else(cli: Cli, engine: ScriptedEngine) -> None:
@@ -439,6 +451,36 @@ def test_without_a_terminal_a_line_comes_at_least_every_ten_seconds(
     assert shown.json["ok"]
     assert [line for line in shown.err.splitlines() if line.startswith("diagnose.files: 3 files")]
     assert cli("verify", "--quiet").err == ""
+
+
+class _Terminal(io.TextIOWrapper):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_on_a_terminal_progress_is_one_line_that_is_taken_away_again(
+    cli: Cli, engine: ScriptedEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("io.TextIOWrapper", _Terminal)
+    engine.serve_run(green_run())
+    shown = cli("verify")
+    assert "\n" not in shown.err
+    assert "\r\x1b[K⟳ diagnose.files: 3 files, 0 new findings" in shown.err
+    assert shown.err.endswith("\r\x1b[K")
+    assert cli("verify", "--quiet").err == ""
+
+
+def test_a_reader_that_leaves_before_the_verdict_is_not_told_green(
+    cli: Cli, engine: ScriptedEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Closed(io.StringIO):
+        def write(self, text: str) -> int:
+            raise BrokenPipeError
+
+    monkeypatch.setattr("glideslope.surfaces.cli.entry._discard_stdout", lambda: None)
+    engine.serve_run(green_run())
+    out, err = Closed(), io.StringIO()
+    assert run_cli(["verify", "--ndjson"], connect=engine, environ={}, out=out, err=err) == 141
 
 
 def _status(run: Run, *, snapshot: str, active: bool = False) -> Status:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol, TypeVar
@@ -10,6 +11,7 @@ from glideslope import codec
 from glideslope.engine.actions import CATALOGUE, Action, Answer, WaitRun
 from glideslope.errors import HostUnavailable, InternalError
 from glideslope.model.event import Recorded
+from glideslope.model.settings import SandboxProfile
 from glideslope.surfaces import client
 from glideslope_fast.place import socket_path, state_dir
 
@@ -151,3 +153,22 @@ class DaemonConnect:
         if found is None:
             raise HostUnavailable("no daemon runs: `glideslope daemon start` starts one")
         return DaemonSession(found)
+
+
+def sends_environment(profile: SandboxProfile | None, environ: Mapping[str, str]) -> bool:
+    """Whether a caller sends its whole environment: where tasks run under the operator's own profile.
+
+    Args:
+        profile: The one that was asked for; None: the setting, which only the user's own file can
+            loosen to the operator's.
+        environ: Environment variables of the caller.
+    """
+    if profile is not None:
+        return profile is SandboxProfile.OPERATOR
+    from glideslope.adapters.settings import merge_settings, user_settings_file
+
+    user_file = user_settings_file(environ)
+    if not os.path.exists(user_file):
+        return False
+    merged = merge_settings(user_file=user_file, variables={}, read=lambda name: None)
+    return merged.settings.environment.default_sandbox_profile is SandboxProfile.OPERATOR

@@ -51,7 +51,7 @@ from glideslope.model.ids import LogRef, RunId, SnapshotId
 from glideslope.model.rung import Rung
 from glideslope.model.settings import SandboxProfile
 from glideslope.surfaces.api.backend import Backend, DaemonBackend, InProcessBackend
-from glideslope.surfaces.session import DaemonConnect, expect
+from glideslope.surfaces.session import DaemonConnect, expect, sends_environment
 from glideslope.surfaces.wire.answer import (
     WireCancelled,
     WireDoctor,
@@ -370,7 +370,7 @@ class Environment:
 
     def _caller_for(self, profile: SandboxProfile | None) -> Caller:
         """Tasks of the operator's own profile see the whole environment of this process."""
-        if profile is not SandboxProfile.OPERATOR:
+        if not sends_environment(profile, os.environ):
             return self._caller
         return replace(self._caller, variables=tuple(sorted(os.environ.items())))
 

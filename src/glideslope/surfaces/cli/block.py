@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from glideslope.adapters.settings import folder_reader, merge_settings, user_settings_file
 from glideslope.engine.actions import RunView
 from glideslope.machines.card import view_epoch, view_status
+from glideslope.machines.settings.merge import Merged
+from glideslope.model.result import Verdict
 from glideslope.surfaces.cli.app import App
 from glideslope.surfaces.wire.run import wire_run
-
-STALE = 4
 
 
 def show_run(app: App, view: RunView, *, explain: bool = False) -> None:
@@ -21,25 +21,36 @@ def show_run(app: App, view: RunView, *, explain: bool = False) -> None:
     elif output.quiet:
         output.lines([view_status(view.run, current=view.current, glyphs=output.glyphs)])
     else:
-        show_time = _shows_time(app, view.run.scope)
+        show_time = _settings(app, view.run.scope).settings.environment.time_accounting.show_in_chat
         output.lines(view_epoch(view.run, current=view.current, glyphs=output.glyphs, show_time=show_time))
         if explain:
             output.lines(explained(view))
 
 
-def _shows_time(app: App, scope: str) -> bool:
-    """What the settings say; a mistake in them is for a run to report, not for showing one."""
-    merged = merge_settings(
-        user_file=user_settings_file(app.environ), variables=app.environ, read=folder_reader(scope)
-    )
-    return merged.settings.environment.time_accounting.show_in_chat
+def ending(app: App, view: RunView) -> int:
+    """The exit code of a command that waited for a run; warnings about its settings are noted.
+
+    By verdict; a green that does not hold any more when we come to say it is as good as stale.
+    """
+    for warning in _settings(app, view.run.scope).warnings:
+        app.output.note(f"warning: {warning}")
+    if view.run.verdict is Verdict.GREEN and not view.current:
+        return Verdict.STALE.exit_code
+    return view.run.verdict.exit_code if view.run.verdict else 0
 
 
-def exit_code(view: RunView) -> int:
-    """The exit code of a verdict; that of a stale one where the workspace has moved on since."""
+def standing(view: RunView) -> int:
+    """The exit code of a run that is looked at later: by verdict, stale where it is not current."""
     if view.run.verdict is None:
         return 0
-    return view.run.verdict.exit_code if view.current else STALE
+    return view.run.verdict.exit_code if view.current else Verdict.STALE.exit_code
+
+
+def _settings(app: App, scope: str) -> Merged:
+    """As they are now; a mistake in them is for a run to report, not for showing one."""
+    return merge_settings(
+        user_file=user_settings_file(app.environ), variables=app.environ, read=folder_reader(scope)
+    )
 
 
 def explained(view: RunView) -> Iterator[str]:

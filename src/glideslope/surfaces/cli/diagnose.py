@@ -8,7 +8,7 @@ from glideslope.engine.actions import Diagnose, RunView
 from glideslope.machines.card import view_status
 from glideslope.model.result import Diagnostic, FindingState
 from glideslope.surfaces.cli.app import App
-from glideslope.surfaces.cli.block import exit_code
+from glideslope.surfaces.cli.block import ending
 from glideslope.surfaces.cli.follow import start_and_wait, start_only
 from glideslope.surfaces.cli.option import caller_for, common, run_options
 from glideslope.surfaces.cli.place import to_repo_paths, to_shown
@@ -49,7 +49,7 @@ def command(
         _show(app, start_only(app, action))
         return 0
     view = start_and_wait(app, action, tied=tie)
-    app.exit_code = exit_code(view)
+    app.exit_code = ending(app, view)
     _show(app, view)
     return app.exit_code
 

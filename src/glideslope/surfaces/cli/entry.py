@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from typing import TextIO
 
 import click
-from click.shell_completion import shell_complete
 
 from glideslope.errors import GlideslopeError
 from glideslope.surfaces.cli.app import App
@@ -177,6 +176,8 @@ def _parsed(app: App, arguments: Sequence[str]) -> int:
     program = os.path.basename(sys.argv[0]) if sys.argv[0].endswith("glide") else "glideslope"
     instruction = app.environ.get(variable(program))
     if instruction:
+        from click.shell_completion import shell_complete
+
         return shell_complete(ROOT, {"obj": app}, program, variable(program), instruction)
     printed = io.StringIO()
     catch = contextlib.nullcontext() if app.output.is_text else contextlib.redirect_stdout(printed)

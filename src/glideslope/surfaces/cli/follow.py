@@ -26,6 +26,7 @@ from glideslope.surfaces.session import Session, expect
 from glideslope.surfaces.wire.event import wire_event
 
 PULSE_S = 1.0
+UNHEARD = 141  # our reader went away before there was a verdict: not to be taken for one
 
 
 class Interrupted(KeyboardInterrupt):
@@ -210,6 +211,7 @@ def start_and_wait(app: App, action: Verify | Diagnose | Test, *, tied: bool) ->
         Interrupted: A second signal came, or the run belongs to others.
         GlideslopeError: The run could not be started, or its engine is gone for good.
     """
+    app.exit_code = UNHEARD
     return _Follower(app, action, tied=tied).wait()
 
 

@@ -6,7 +6,7 @@ import click
 
 from glideslope.engine.actions import Last, RunView
 from glideslope.surfaces.cli.app import App
-from glideslope.surfaces.cli.block import exit_code, show_run
+from glideslope.surfaces.cli.block import show_run, standing
 from glideslope.surfaces.cli.option import common
 
 
@@ -17,6 +17,6 @@ from glideslope.surfaces.cli.option import common
 def command(app: App, *, by_verdict: bool) -> int:
     """Show the newest run of the workspace, and where its time went."""
     view = app.ask(Last(caller=app.caller()), RunView)
-    app.exit_code = exit_code(view) if by_verdict else 0
+    app.exit_code = standing(view) if by_verdict else 0
     show_run(app, view)
     return app.exit_code

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -14,6 +13,7 @@ from glideslope.model.rung import POLICY_ALIASES, Rung, VerifyPolicy
 from glideslope.model.settings import SandboxProfile
 from glideslope.surfaces.cli.app import App
 from glideslope.surfaces.cli.words import complete_policies, complete_profiles, complete_rungs
+from glideslope.surfaces.session import sends_environment
 from glideslope.surfaces.wire.word import read_policy, read_rung
 
 Command = TypeVar("Command", bound=Callable[..., object])
@@ -134,15 +134,4 @@ def one_rung(app: App, text: str | None) -> Rung | None:
 
 def caller_for(app: App, profile: SandboxProfile | None) -> Caller:
     """The caller of a run: with its whole environment where the tasks are the operator's own."""
-    return app.caller(with_environment=(profile or _own_profile(app)) is SandboxProfile.OPERATOR)
-
-
-def _own_profile(app: App) -> SandboxProfile | None:
-    """The profile that the user's own file names: no other layer can loosen it to the operator's."""
-    from glideslope.adapters.settings import merge_settings, user_settings_file
-
-    user_file = user_settings_file(app.environ)
-    if not os.path.exists(user_file):
-        return None
-    merged = merge_settings(user_file=user_file, variables={}, read=lambda name: None)
-    return merged.settings.environment.default_sandbox_profile
+    return app.caller(with_environment=sends_environment(profile, app.environ))

@@ -7,7 +7,7 @@ import click
 from glideslope.engine.actions import GetRun, RunView, WaitRun
 from glideslope.model.ids import RunId
 from glideslope.surfaces.cli.app import App
-from glideslope.surfaces.cli.block import exit_code, show_run
+from glideslope.surfaces.cli.block import show_run, standing
 from glideslope.surfaces.cli.option import common
 from glideslope.surfaces.cli.words import complete_runs
 from glideslope.surfaces.session import expect
@@ -23,7 +23,7 @@ from glideslope.surfaces.session import expect
 def command(app: App, *, run_id: str, wait: bool, by_verdict: bool, explain: bool) -> int:
     """Show one run, by its id or the beginning of it."""
     view = _waited_for(app, RunId(run_id)) if wait else app.ask(GetRun(run_id=RunId(run_id)), RunView)
-    app.exit_code = exit_code(view) if by_verdict else 0
+    app.exit_code = standing(view) if by_verdict else 0
     show_run(app, view, explain=explain)
     return app.exit_code
 

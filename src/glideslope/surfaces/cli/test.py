@@ -6,7 +6,7 @@ import click
 
 from glideslope.engine.actions import Test
 from glideslope.surfaces.cli.app import App
-from glideslope.surfaces.cli.block import exit_code, show_run
+from glideslope.surfaces.cli.block import ending, show_run
 from glideslope.surfaces.cli.follow import start_and_wait, start_only
 from glideslope.surfaces.cli.option import caller_for, common, run_options
 from glideslope.surfaces.cli.place import to_node_ids
@@ -57,6 +57,6 @@ def command(
         show_run(app, start_only(app, action))
         return 0
     view = start_and_wait(app, action, tied=tie)
-    app.exit_code = exit_code(view)
+    app.exit_code = ending(app, view)
     show_run(app, view)
     return app.exit_code

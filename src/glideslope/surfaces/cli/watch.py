@@ -8,7 +8,7 @@ from glideslope.engine.actions import GetRun, GetStatus, RunView, Status, Verify
 from glideslope.machines.coalesce import Pending, note, take_due
 from glideslope.model.event import AgentVerifyEpochStale
 from glideslope.surfaces.cli.app import App
-from glideslope.surfaces.cli.block import exit_code, show_run
+from glideslope.surfaces.cli.block import ending, show_run
 from glideslope.surfaces.cli.follow import start_and_wait
 from glideslope.surfaces.session import expect
 
@@ -30,7 +30,7 @@ def watch(app: App, action: Verify, *, tied: bool, explain: bool) -> int:
     window_s = _window_s(app)
     while True:
         view = start_and_wait(app, action, tied=tied)
-        app.exit_code = exit_code(view)
+        app.exit_code = ending(app, view)
         app.output.again()
         show_run(app, view, explain=explain)
         app.output.note("watching: interrupt to end")
