@@ -110,6 +110,7 @@ def test_broken_conftest_or_configuration_is_a_configuration_error(
     (found,) = rung.diagnostics
     assert (found.path, found.line) == (path, line)
     assert says in found.message
+    assert rung.summary == found.message
 
 
 def test_a_broken_pyproject_is_a_configuration_error(tmp_path: Path) -> None:

@@ -213,7 +213,7 @@ class _Verdict:
         return ProjectRung(
             state=state,
             reason=reason,
-            summary=f"{text}; {summary}" if text and self._any_ran() else text or summary,
+            summary="; ".join(part for part in (text, summary if self._any_ran() else "") if part),
             diagnostics=tuple(self._diagnostics()),
             tests=counts,
             covered=covers(chosen),
