@@ -53,11 +53,13 @@ def build_affected(context: Context, memo: Memo) -> Script:
         if path in reached
         and (not context.only_paths or any(is_beneath(path, p) for p in context.only_paths))
     )
-    found, smoked = yield from smoke(context, ships, affected, origins(context))
+    found, smoked = yield from smoke(context, graph, ships, affected, origins(context))
     if smoked.lost is not None:
         return died(smoked.lost, "import smoke")
     count = len(smoked.imported) + len(smoked.failed or ())
     summary = f"import smoke {count} module{'' if count == 1 else 's'}" if count else "nothing to import"
+    if smoked.untried:
+        summary += f", {len(smoked.untried)} not tried"
     diagnostics = in_order((*declared, *found))
     if blocking(diagnostics):
         return failed(diagnostics, reason="", summary=f"{summary}, {count_text(diagnostics)}")

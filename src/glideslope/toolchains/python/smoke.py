@@ -7,7 +7,7 @@ process costs a second one for the rest. What fails is tried on the base too.
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass
 
 from glideslope.model.paths import RepoPath
@@ -15,13 +15,14 @@ from glideslope.model.result import Diagnostic, FindingState, Severity
 from glideslope.ports.toolchain import Command, Context, Output, Side, Tree
 from glideslope.toolchains.python.checks import relative, within
 from glideslope.toolchains.python.findings import Found, judge
+from glideslope.toolchains.python.graph import ImportGraph
 from glideslope.toolchains.python.package import Shipped, is_smoked, shipped
 
 KIND = "python.build"
 CAP_S = 5.0
 """How long one module may take to import."""
 
-_MOST_DEATHS = 5  # processes that modules may end before the rest is left alone
+_MOST_DEATHS = 12  # processes that modules may end before the rest is left alone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,14 +32,20 @@ class Smoked:
     imported: tuple[str, ...] = ()
     failed: Mapping[str, Found] | None = None  # by module
     effects: tuple[Found, ...] = ()
+    untried: tuple[str, ...] = ()  # because too many others ended the process
     lost: Output | None = None  # a process that ended without a module to blame
 
 
 SmokeScript = Generator[tuple[Command, ...], tuple[Output, ...], Smoked]
 
 
-def smoke_modules(tree: Tree, ships: Shipped, paths: tuple[RepoPath, ...]) -> dict[str, RepoPath]:
-    """Modules to import for some affected files, packages before what is in them."""
+def smoke_modules(
+    tree: Tree, ships: Shipped, paths: tuple[RepoPath, ...], graph: ImportGraph
+) -> dict[str, RepoPath]:
+    """Modules to import for some affected files, what is imported before what imports it.
+
+    So a module that ends the process is the one that was begun, not one that imports it.
+    """
     found: dict[str, RepoPath] = {}
     for path in paths:
         dotted = ships.name_of(path) if path in tree.entries and is_smoked(path) else None
@@ -49,11 +56,35 @@ def smoke_modules(tree: Tree, ships: Shipped, paths: tuple[RepoPath, ...]) -> di
             if dotted.startswith(top + ".") and first in tree.entries:
                 found.setdefault(top, first)
         found[dotted] = path
-    return dict(sorted(found.items()))
+    by_path = {path: dotted for dotted, path in sorted(found.items())}
+    return {by_path[path]: path for path in _imported_first(graph, by_path)}
+
+
+def _imported_first(graph: ImportGraph, paths: Iterable[RepoPath]) -> list[RepoPath]:
+    """Paths, each after those of them that it imports; cycles are cut where they are entered."""
+    wanted = list(paths)
+    members = frozenset(wanted)
+    done: dict[RepoPath, None] = {}
+    entered: set[RepoPath] = set()
+    pending = [(path, False) for path in reversed(wanted)]
+    while pending:
+        path, left = pending.pop()
+        if left:
+            done[path] = None
+        elif path not in entered:
+            entered.add(path)
+            pending.append((path, True))
+            before = members.intersection(graph.edges(path).loads) - entered
+            pending += [(target, False) for target in sorted(before, reverse=True)]
+    return list(done)
 
 
 def smoke(
-    context: Context, ships: Shipped, paths: tuple[RepoPath, ...], origins: Mapping[RepoPath, RepoPath]
+    context: Context,
+    graph: ImportGraph,
+    ships: Shipped,
+    paths: tuple[RepoPath, ...],
+    origins: Mapping[RepoPath, RepoPath],
 ) -> Generator[tuple[Command, ...], tuple[Output, ...], tuple[tuple[Diagnostic, ...], Smoked]]:
     """Imports affected modules and tells new failures from known ones.
 
@@ -62,6 +93,7 @@ def smoke(
 
     Args:
         context: What is verified.
+        graph: The import graph of the tree under test.
         ships: What the project ships.
         paths: Affected files.
         origins: Paths of now that had another one in the base.
@@ -69,14 +101,14 @@ def smoke(
     Returns:
         Diagnostics, sorted, and what was imported.
     """
-    modules = smoke_modules(context.now, ships, paths)
+    modules = smoke_modules(context.now, ships, paths, graph)
     if not modules:
         return (), Smoked()
-    smoked = yield from _import(context, ships, modules, Side.NOW)
+    smoked = yield from _import(context, graph, ships, modules, Side.NOW)
     failed = dict(smoked.failed or {})
     before: dict[str, Found] = {}
     if context.base is not None and failed:
-        before = yield from _on_base(context, modules, failed, origins)
+        before = yield from _on_base(context, graph, modules, failed, origins)
     diagnostics: list[Diagnostic] = []
     for module, found in failed.items():
         top = module in ships.packages or module in ships.modules
@@ -89,6 +121,7 @@ def smoke(
 
 def _on_base(
     context: Context,
+    graph: ImportGraph,
     modules: Mapping[str, RepoPath],
     failed: Mapping[str, Found],
     origins: Mapping[RepoPath, RepoPath],
@@ -106,15 +139,18 @@ def _on_base(
             paths[dotted] = old
     if not names:
         return {}
-    answer = yield from _import(context, ships, paths, Side.BASE)
+    answer = yield from _import(context, graph, ships, paths, Side.BASE)
     return {names[dotted]: found for dotted, found in (answer.failed or {}).items() if dotted in names}
 
 
-def _import(context: Context, ships: Shipped, modules: Mapping[str, RepoPath], side: Side) -> SmokeScript:
+def _import(
+    context: Context, graph: ImportGraph, ships: Shipped, modules: Mapping[str, RepoPath], side: Side
+) -> SmokeScript:
     left = dict(modules)
     imported: list[str] = []
     failed: dict[str, Found] = {}
     effects: list[Found] = []
+    killers: dict[str, frozenset[RepoPath]] = {}  # with everything that imports them
     for _ in range(_MOST_DEATHS):
         outputs = yield (_command(context, ships, tuple(left), side),)
         output = outputs[0]
@@ -136,10 +172,14 @@ def _import(context: Context, ships: Shipped, modules: Mapping[str, RepoPath], s
             break
         if not current:
             return Smoked(imported=tuple(imported), failed=failed, effects=tuple(effects), lost=output)
-        failed[current] = _ended(output, current, left.pop(current))
+        path = left.pop(current)
+        earlier = next((failed[m] for m, reach in killers.items() if path in reach), None)
+        # Whoever imports a module that ends the process ends it too: one finding is enough.
+        failed[current] = earlier or _ended(output, current, path)
+        killers[current] = graph.closure([path], typing=False)
         if not left:
             break
-    return Smoked(imported=tuple(imported), failed=failed, effects=tuple(effects))
+    return Smoked(imported=tuple(imported), failed=failed, effects=tuple(effects), untried=tuple(left))
 
 
 def _command(context: Context, ships: Shipped, modules: tuple[str, ...], side: Side) -> Command:
