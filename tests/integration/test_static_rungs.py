@@ -23,7 +23,17 @@ pytestmark = pytest.mark.process
 
 BIN = Path(sys.executable).parent
 TOOLS = Tools(ruff=(str(BIN / "ruff"),), ty=(str(BIN / "ty"),), ruff_version="", worker=str(WORKER))
-PYTHONS = tuple(dict.fromkeys(found for minor in range(9, 15) if (found := shutil.which(f"python3.{minor}"))))
+
+
+def other_pythons() -> list[str]:
+    """Interpreters of other versions: from GLIDESLOPE_TEST_PYTHONS (paths, separated by colons), or on PATH."""
+    named = os.environ.get("GLIDESLOPE_TEST_PYTHONS", "").split(os.pathsep)
+    on_path = (shutil.which(f"python3.{minor}") for minor in range(9, 15))
+    candidates = dict.fromkeys(filter(None, (*named, *on_path)))
+    return [
+        path for path in candidates if not subprocess.run([path, "-c", ""], capture_output=True).returncode
+    ]
+
 
 SHOP = {
     "pyproject.toml": '[project]\nname = "shop"\nversion = "1.0"\n',
@@ -182,7 +192,7 @@ def test_the_backend_builds_a_wheel_and_a_package_left_out_is_red(tmp_path: Path
     assert (rung, blocks(end)) == (Rung.BUILD, [("src/shop/xtra.py", 0, "build")])
 
 
-@pytest.mark.parametrize("python", PYTHONS or (sys.executable,))
+@pytest.mark.parametrize("python", [sys.executable, *other_pythons()])
 def test_the_injected_programs_run_on_every_interpreter_there_is(tmp_path: Path, python: str) -> None:
     root = write(tmp_path, {"p/__init__.py": "", "p/bad.py": "def f(:\n", "p/hang.py": "while True: pass\n"})
     gate = _worker(python, root, ["-S"], "syntax_gate", [], b"p/__init__.py\0p/bad.py\0")
