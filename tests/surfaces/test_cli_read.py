@@ -424,3 +424,16 @@ def test_a_reader_that_goes_away_is_no_error(engine: ScriptedEngine, monkeypatch
     engine.serve_run(green_run(verdict=Verdict.RED))
     assert entry.run(["verify"], connect=engine, environ={}, out=Closed(), err=err) == 1
     assert err.getvalue() == ""
+
+
+def test_a_second_envelope_is_never_written() -> None:
+    import io
+
+    from glideslope.surfaces.cli.output import Mode, Output
+    from glideslope.surfaces.wire.envelope import WireError
+
+    out = io.StringIO()
+    output = Output(out=out, err=io.StringIO(), mode=Mode.JSON, action="last")
+    output.data({"a": 1})
+    output.error(WireError(code="x", kind="y", message="something broke after the answer"))
+    assert json.loads(out.getvalue())["data"] == {"a": 1}

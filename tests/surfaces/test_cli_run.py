@@ -32,6 +32,7 @@ from glideslope.model.result import CancelReason, RungResult, RungState, StaleRe
 from glideslope.model.run import Run, Staleness
 from glideslope.model.rung import Rung, VerifyPolicy
 from glideslope.model.settings import SandboxProfile
+from glideslope.surfaces.cli import follow
 from glideslope.surfaces.cli.entry import run as run_cli
 from glideslope.testing.sample import RUN_ID, SNAPSHOT, green_run, red_run
 from glideslope.testing.scripted_engine import ScriptedEngine, completed
@@ -357,6 +358,29 @@ def test_a_signal_cancels_the_run_that_was_started_and_its_verdict_is_shown(
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+def test_a_signal_before_the_run_has_a_name_cancels_it_once_it_has(
+    cli: Cli, engine: ScriptedEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = green_run(verdict=Verdict.CANCELLED, cancelled=CancelReason.REQUESTED)
+    _signals_at(engine, signal.SIGINT, run)
+    start, heard, stop = engine.replies[Verify], threading.Event(), follow._Follower._stop
+
+    def stop_and_tell(follower: follow._Follower) -> None:
+        stop(follower)
+        heard.set()
+
+    def start_late(action: Verify) -> Any:
+        assert callable(start)
+        started = start(action)
+        assert heard.wait(60)
+        return started
+
+    monkeypatch.setattr(follow._Follower, "_stop", stop_and_tell)
+    engine.replies[Verify] = start_late
+    assert cli("verify", "--json").code == 6
+    assert len(engine.actions(Cancel)) == 1
+
+
 def test_a_second_signal_returns_at_once(cli: Cli, engine: ScriptedEngine) -> None:
     _signals_at(engine, signal.SIGINT, green_run(verdict=None), times=2)
     shown = cli("verify", "--json")
@@ -516,10 +540,12 @@ def test_watch_verifies_again_once_the_workspace_has_changed_and_is_quiet(
     engine.serve_run(run)
     starts = engine.replies[Verify]
     verified = 0
+    looks: list[int] = []  # at the workspace, before each verify
 
     def start(action: Verify) -> Started:
         nonlocal verified
         verified += 1
+        looks.append(len(engine.actions(GetStatus)))
         if verified == 3:
             raise KeyboardInterrupt
         assert callable(starts)
@@ -539,8 +565,8 @@ def test_watch_verifies_again_once_the_workspace_has_changed_and_is_quiet(
     engine.replies[GetRun] = look
     engine.replies[GetStatus] = _in_turn(
         _status(run, snapshot="s1-a"),
-        _status(run, snapshot="s1-b"),
-        _status(run, snapshot="s1-b", active=True),
+        *[_status(run, snapshot="s1-b")] * 6,
+        _status(run, snapshot="s1-b", active=True),  # somebody else verifies it
         _status(run, snapshot="s1-b"),
     )
     monkeypatch.setattr("glideslope.surfaces.cli.entry.time.monotonic", _Clock(0.2))
@@ -548,7 +574,8 @@ def test_watch_verifies_again_once_the_workspace_has_changed_and_is_quiet(
     shown = cli("verify", "--watch")
     assert shown.code == 6
     assert shown.out.count("Verify · standard") == 2
-    assert len(engine.actions(GetStatus)) > 4  # it looked until the window was over
+    looks_in_a_window = 1.5 / 0.2
+    assert looks[1] > 8 + looks_in_a_window - 1
 
 
 def test_watch_has_no_single_answer(cli: Cli) -> None:
