@@ -7,9 +7,11 @@ import asyncio
 import pytest
 
 from glideslope.engine.actions import Cancel, Cancelled, GetStatus, Last
+from glideslope.errors import ProfileRefused
 from glideslope.model.event import AgentRunCompleted, AgentVerifyEpochCurrent, AgentVerifyEpochStale
 from glideslope.model.result import RungState, StaleReason, Verdict
 from glideslope.model.rung import Rung, VerifyPolicy
+from glideslope.model.settings import SandboxProfile
 from glideslope.model.snapshot import BaseReason
 from glideslope.testing.rig import Rig, git
 
@@ -161,3 +163,11 @@ async def heard(rig: Rig, kind: type, times: int) -> None:
     async with asyncio.timeout(20):
         while sum(isinstance(one.event, kind) for one in rig.events()) < times:
             await asyncio.sleep(0.02)
+
+
+async def test_a_call_can_tighten_the_profile_and_never_loosen_it(rig: Rig) -> None:
+    with pytest.raises(ProfileRefused, match="wider than agent_ephemeral"):
+        await rig.start(policy=VerifyPolicy.MINIMAL, sandbox=SandboxProfile.OPERATOR)
+    with pytest.raises(ProfileRefused, match="read_only"):
+        await rig.start(policy=VerifyPolicy.MINIMAL, sandbox=SandboxProfile.READ_ONLY)
+    assert rig.events() == []

@@ -42,8 +42,9 @@ from glideslope.engine.reading import Readings
 from glideslope.engine.runner import Runner
 from glideslope.engine.scope import ActiveRun, ScopeDriver
 from glideslope.engine.survey import Question, Survey, Surveyor
-from glideslope.errors import InvalidInput
+from glideslope.errors import InvalidInput, ProfileRefused
 from glideslope.machines.recovery import end_of_run, end_of_task
+from glideslope.machines.settings.merge import allows
 from glideslope.model.event import Event, Recorded
 from glideslope.model.ids import EpochId, RunId, Scope
 from glideslope.model.result import CancelReason
@@ -60,6 +61,8 @@ from glideslope.ports.logs import Logs
 from glideslope.ports.sandbox import Sandboxes
 from glideslope.ports.storage import Storage
 from glideslope.ports.watcher import Watcher
+
+RECENT_RUNS = 20  # how far back failing tests to run again are looked for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,6 +260,13 @@ class Engine:
         await asyncio.to_thread(self._world.storage.require_room, survey.workspace.scope)
         settings = survey.loaded.settings.environment
         profile = sandbox or settings.default_sandbox_profile
+        if not allows(settings.default_sandbox_profile, profile):
+            raise ProfileRefused(
+                f"the profile {profile} is wider than {settings.default_sandbox_profile}, which your settings "
+                "grant: set default_sandbox_profile in your own settings file to allow it",
+                next="glideslope config show",
+                profile=profile,
+            )
         isolation = await self._isolation(settings.isolation)
         self._world.sandboxes.check_profile(profile)
         run = RunId(self._world.new_id())
