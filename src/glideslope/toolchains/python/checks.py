@@ -179,15 +179,16 @@ def _ask_once(
     kept = memo.base_answers
     ground = (memo.digest(context.base), context.interpreter.key, context.workspace_root)
     keys = [(ground, command.argv, command.cwd) for command in commands]
-    missing = tuple(command for key, command in zip(keys, commands, strict=True) if key not in kept)
-    fresh = iter((yield from _ask(missing)))
-    outputs = tuple(kept[key] if key in kept else next(fresh) for key in keys)
+    had = {key: kept[key] for key in keys if key in kept}  # others may add and drop meanwhile
+    fresh = yield from _ask(tuple(c for key, c in zip(keys, commands, strict=True) if key not in had))
+    waiting = iter(fresh)
+    outputs = tuple(had[key] if key in had else next(waiting) for key in keys)
     for key, output in zip(keys, outputs, strict=True):
         kept.pop(key, None)
         if output.outcome == "exited":
             kept[key] = output
-    while len(kept) > _KEPT_ANSWERS:
-        del kept[next(iter(kept))]
+    for old in list(kept)[:-_KEPT_ANSWERS]:
+        kept.pop(old, None)
     return outputs
 
 

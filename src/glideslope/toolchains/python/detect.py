@@ -74,9 +74,9 @@ def find_projects(tree: Tree) -> tuple[Project, ...]:
     """The Python projects of a workspace, outermost first, then by folder.
 
     Folders that hold other people's code, or projects that are data for tests, are passed over.
-    A workspace without any project file is one project, its root.
+    The root is one where it has a project file, or sources that are in none of the others.
     """
-    roots = {""} if _holds_sources(tree) else set()
+    roots: set[str] = set()
     for path in tree.entries:
         folder, _, file = path.rpartition("/")
         if file in PROJECT_FILES and not _PASSED_OVER.intersection(folder.split("/")):
@@ -85,9 +85,8 @@ def find_projects(tree: Tree) -> tuple[Project, ...]:
             if file == "pyproject.toml" and not _declares_project(tree, path, folder):
                 continue
             roots.add(folder)
-    declared = any(f"{root}/{file}".lstrip("/") in tree.entries for root in roots for file in PROJECT_FILES)
-    if not roots and not declared:
-        return ()
+    if any(_is_loose(path, roots) for path in tree.entries):
+        roots.add("")
     return tuple(
         Project(name=root or ".", root=root, toolchain="python")
         for root in sorted(roots, key=lambda root: (root.count("/") + bool(root), root))
@@ -208,8 +207,10 @@ def _declares_project(tree: Tree, path: str, folder: str) -> bool:
     return not data or "project" in data or "build-system" in data or "poetry" in table(data, "tool")
 
 
-def _holds_sources(tree: Tree) -> bool:
-    return any(path.endswith((".py", ".pyi")) or path in PROJECT_FILES for path in tree.entries)
+def _is_loose(path: RepoPath, roots: set[str]) -> bool:
+    """Whether a file is a source, or a project file, that is in none of the projects."""
+    is_source = path.endswith((".py", ".pyi")) or path in PROJECT_FILES
+    return is_source and not any(is_beneath(path, root) for root in roots)
 
 
 def _upwards(folder: str) -> Iterator[str]:
@@ -217,9 +218,3 @@ def _upwards(folder: str) -> Iterator[str]:
         yield folder
         folder = parent(folder)
     yield ""
-
-
-def holds_code_of(project: Project, projects: tuple[Project, ...], path: str) -> bool:
-    """Whether a path is a project's own, not of a project nested in it."""
-    nested = (other for other in projects if other != project and other.holds(path))
-    return project.holds(path) and not any(is_beneath(other.root, project.root) for other in nested)

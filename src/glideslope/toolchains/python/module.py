@@ -205,7 +205,7 @@ class Memo:
                 return OPAQUE
             if len(self._facts) >= self._limit:
                 for old in list(self._facts)[: self._limit // 2]:
-                    del self._facts[old]
+                    self._facts.pop(old, None)  # another thread may have been quicker
             self._facts[blob] = found
         return found
 

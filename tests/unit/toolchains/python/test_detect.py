@@ -36,6 +36,12 @@ def test_folders_with_a_project_file_are_projects_outermost_first() -> None:
     assert names({**files, "a.py": ""}) == [".", "z", "libs/a", "libs/b"]
 
 
+def test_the_root_of_a_monorepo_is_a_project_only_with_sources_of_its_own() -> None:
+    files = {"libs/b/setup.py": "", "libs/b/b.py": "", "libs/a/pyproject.toml": PROJECT, "README.md": ""}
+    assert names(files) == ["libs/a", "libs/b"]
+    assert names({**files, "scripts/x.py": ""}) == [".", "libs/a", "libs/b"]
+
+
 def test_a_file_that_only_configures_tools_makes_no_project() -> None:
     files = {"a.py": "", "sub/setup.cfg": "[flake8]\n", "sub2/pyproject.toml": "[tool.ruff]\n"}
     assert names(files) == ["."]
