@@ -222,3 +222,16 @@ def test_ancestors_are_the_commits_head_descends_from(vcs: Vcs, root: Path) -> N
     assert vcs.ancestors(workspace, []) == frozenset()
     git(root, "checkout", "-q", "--orphan", "unborn")
     assert vcs.ancestors(workspace, [first]) == frozenset()
+
+
+def test_a_base_has_the_id_that_a_clean_checkout_of_it_has(vcs: Vcs, root: Path) -> None:
+    workspace = vcs.locate(str(root))
+    if not workspace.is_git:
+        return
+    clean = vcs.snapshot(workspace, carry=(), carry_files=())
+    assert vcs.base_of_revision(workspace, "HEAD").snapshot == clean.id
+    (root / "pkg/a.py").write_text("a = 2\n")
+    git(root, "commit", "-qam", "second")
+    ids = {vcs.base_of_revision(workspace, revision).snapshot for revision in ("HEAD", "HEAD~1")}
+    assert clean.id in ids
+    assert len(ids) == 2

@@ -9,13 +9,14 @@ from collections.abc import Sequence
 from glideslope.adapters.git import Git
 from glideslope.adapters.gitlayer import OBJECTS_AT, GitLayers
 from glideslope.adapters.gitstate import RefsReader
+from glideslope.adapters.rawtree import RawTree
 from glideslope.adapters.revision import Revisions
-from glideslope.adapters.snapshot import Reading, SnapshotReader, snapshot_id
+from glideslope.adapters.snapshot import Reading, SnapshotReader, digest_inputs, snapshot_id
 from glideslope.adapters.store import Store, blob_id, state_unavailable
 from glideslope.adapters.trees import TreePool, pool_folder, scope_hash
 from glideslope.adapters.workspace import Layouts, locate
 from glideslope.errors import GlideslopeError, InvalidInput, SubstrateUnavailable
-from glideslope.model.ids import BlobId, CommitId, Scope
+from glideslope.model.ids import BlobId, CommitId, Scope, SnapshotId
 from glideslope.model.paths import RepoPath
 from glideslope.model.snapshot import Base, BaseReason, Entries, Entry, Snapshot
 from glideslope.ports.vcs import TreeLease, Workspace
@@ -42,6 +43,7 @@ class LocalVcs:
         self._leases: dict[str, tuple[TreePool, str]] = {}
         self._kept_off: dict[Scope, frozenset[RepoPath]] = {}
         self._dirty: dict[Scope, tuple[CommitId, Entries, tuple[RepoPath, ...]]] = {}
+        self._base_ids: dict[tuple[CommitId, frozenset[RepoPath]], SnapshotId] = {}
         self._lock = threading.Lock()
 
     def locate(self, folder: str, *, explicit: bool = False) -> Workspace:
@@ -82,7 +84,21 @@ class LocalVcs:
         kept_off = self._kept_off.get(workspace.scope)
         if kept_off:
             entries = {path: entry for path, entry in entries.items() if path not in kept_off}
-        return Base(reason=BaseReason.GIVEN, entries=entries)
+        return Base(
+            reason=BaseReason.GIVEN, snapshot=self._base_id(commit, entries, kept_off), entries=entries
+        )
+
+    def _base_id(
+        self, commit: CommitId, entries: Entries, kept_off: frozenset[RepoPath] | None
+    ) -> SnapshotId:
+        """The id a checkout of exactly these entries would have, computed once."""
+        key = (commit, kept_off or frozenset())
+        if key not in self._base_ids:
+            tree = RawTree()
+            for path, entry in entries.items():
+                tree.put(path, entry)
+            self._base_ids[key] = snapshot_id(tree.id(), digest_inputs({}))
+        return self._base_ids[key]
 
     def merge_base(self, workspace: Workspace, branches: Sequence[str]) -> CommitId | None:
         """Merge base of HEAD with the first of the branches that exists, unless HEAD is on it."""

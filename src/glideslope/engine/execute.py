@@ -142,9 +142,10 @@ class Executor:
     def _key(self, order: _Order) -> TaskKey:
         command = order.command
         snapshot = self._survey.snapshot.id if command.side is Side.NOW else order.base.snapshot
-        told = [command.argv, command.cwd, sorted(command.env.items()), order.interpreter.key, command.side]
         # Which files to look at is often told on stdin: without it, two halves of a suite are one task.
-        told += [command.stdin.hex(), command.report, command.index, command.wall_s, command.idle_s]
+        told: list[object] = [command.argv, command.cwd, sorted(command.env.items()), command.stdin.hex()]
+        told += [command.side, command.report, command.index, command.wall_s, command.idle_s]
+        told += [order.interpreter.key, order.interpreter.executable]
         target = hashlib.sha256(json.dumps(told).encode("utf-8", "surrogateescape")).hexdigest()[:16]
         sandbox = f"{self._profile}/{self.isolation}/{self._settings.network}/{self._survey.workspace.scope}"
         return TaskKey(
