@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from glideslope.model.paths import RepoPath
 from glideslope.model.result import Diagnostic, FindingState, Severity
@@ -22,6 +22,9 @@ KIND = "python.build"
 CAP_S = 5.0
 """How long one module may take to import."""
 
+_PATIENCE = 4  # how many times longer a slow one may take on its second try
+
+_SLOW = "import_slow"
 _MOST_DEATHS = 12  # processes that modules may end before the rest is left alone
 
 
@@ -146,13 +149,41 @@ def _on_base(
 def _import(
     context: Context, graph: ImportGraph, ships: Shipped, modules: Mapping[str, RepoPath], side: Side
 ) -> SmokeScript:
+    """Imports modules of one side; those that were slow once more, with patience.
+
+    A cold disk or a busy machine is no finding; a module that waits for something is.
+    """
+    first = yield from _import_once(context, graph, ships, modules, side, CAP_S)
+    failed = dict(first.failed or {})
+    slow = {module: modules[module] for module, found in failed.items() if found.code == _SLOW}
+    if not slow or first.lost is not None:
+        return first
+    second = yield from _import_once(context, graph, ships, slow, side, CAP_S * _PATIENCE)
+    kept = {module: found for module, found in failed.items() if module not in slow}
+    return replace(
+        first,
+        imported=(*first.imported, *second.imported),
+        failed={**kept, **(second.failed or {})},
+        untried=(*first.untried, *second.untried),
+        lost=second.lost,
+    )
+
+
+def _import_once(
+    context: Context,
+    graph: ImportGraph,
+    ships: Shipped,
+    modules: Mapping[str, RepoPath],
+    side: Side,
+    cap_s: float,
+) -> SmokeScript:
     left = dict(modules)
     imported: list[str] = []
     failed: dict[str, Found] = {}
     effects: list[Found] = []
     killers: dict[str, frozenset[RepoPath]] = {}  # with everything that imports them
     for _ in range(_MOST_DEATHS):
-        outputs = yield (_command(context, ships, tuple(left), side),)
+        outputs = yield (_command(context, ships, tuple(left), side, cap_s),)
         output = outputs[0]
         current = ""
         for record in map(json.loads, output.report):
@@ -182,7 +213,7 @@ def _import(
     return Smoked(imported=tuple(imported), failed=failed, effects=tuple(effects), untried=tuple(left))
 
 
-def _command(context: Context, ships: Shipped, modules: tuple[str, ...], side: Side) -> Command:
+def _command(context: Context, ships: Shipped, modules: tuple[str, ...], side: Side, cap_s: float) -> Command:
     boot = f"{context.tools.worker.rstrip('/')}/boot.py"
     cwd = context.project.root
     roots = tuple(relative(root, cwd) if root != cwd else "." for root in ships.roots)
@@ -194,7 +225,7 @@ def _command(context: Context, ships: Shipped, modules: tuple[str, ...], side: S
             boot,
             "import_smoke",
             "{report_fd}",
-            f"{CAP_S:g}",
+            f"{cap_s:g}",
             *roots,
         ),
         cwd=cwd,
@@ -202,6 +233,7 @@ def _command(context: Context, ships: Shipped, modules: tuple[str, ...], side: S
         label="import smoke" if side is Side.NOW else "import smoke on the base",
         report=True,
         stdin="\n".join(modules).encode(),
+        idle_s=cap_s * 3,  # for imports that no signal can interrupt
     )
 
 
@@ -215,7 +247,7 @@ def _failure(context: Context, record: Mapping[str, object], path: RepoPath | No
         path=file,
         line=line,
         column=1 if line else 0,
-        code="import_failed",
+        code=_SLOW if kind == "TooSlow" else "import_failed",
         source="smoke",
         message=text,
         gates=True,

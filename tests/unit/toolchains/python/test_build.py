@@ -136,6 +136,39 @@ def test_a_process_that_ends_before_any_module_died() -> None:
     assert end.state is RungState.DIED
 
 
+def test_a_slow_import_gets_a_second_longer_try() -> None:
+    def slow_below(limit_s: float) -> Answer:
+        def answer(command: Command) -> Output:
+            cap_s = float(command.argv[5])
+            if command.side is Side.BASE or cap_s > limit_s:
+                return imports()(command)
+            fault = {
+                "module": "shop.price",
+                "ok": False,
+                "type": "TooSlow",
+                "message": "slow",
+                "file": "",
+                "line": 0,
+            }
+            begun = (
+                [{"begin": "shop"}, {"module": "shop", "ok": True}]
+                if "shop\n" in command.stdin.decode()
+                else []
+            )
+            return reported(command, *begun, {"begin": "shop.price"}, fault)
+
+        return answer
+
+    end, asked = run(context_of(NOW, BASE), slow_below(6))
+    assert [command.stdin.decode().split() for command in asked] == [["shop", "shop.price"], ["shop.price"]]
+    assert (end.state, end.summary) == (RungState.PASS, "import smoke 2 modules, 0 new findings")
+    end, _ = run(context_of(NOW, BASE), slow_below(100))
+    assert (end.state, shown(end.diagnostics)) == (
+        RungState.FAIL,
+        [("src/shop/price.py", 0, "import_slow", "new")],
+    )
+
+
 def test_effects_of_an_import_are_advice() -> None:
     def answer(command: Command) -> Output:
         effect = {
