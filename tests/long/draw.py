@@ -104,7 +104,7 @@ def _why_not(project: Project, edit: Edit, rest: Plain, static: Counter[str]) ->
 
 
 def _static(project: Project) -> Counter[str]:
-    """What ruff and ty find, without positions. ruff's rules count only where the project chose them."""
+    """What ruff and ty find, and in which lines of text; lines may move. ruff's rules count only where the project chose them."""
     configured = (
         "[tool.ruff" in (project.folder / "pyproject.toml").read_text()
         if (project.folder / "pyproject.toml").exists()
@@ -128,8 +128,11 @@ def _static(project: Project) -> Counter[str]:
             argv, cwd=project.folder, capture_output=True, text=True, env=clean_environment()
         )
         for line in ended.stdout.splitlines():
-            if re.match(r"\S+:\d+:\d+: ", line) and ": warning" not in line:
-                found[re.sub(r"\d+", "N", line)] += 1
+            at = re.match(r"(\S+):(\d+):\d+: ", line)
+            if at is not None and ": warning" not in line:
+                text = (project.folder / at[1]).read_text(encoding="utf-8", errors="replace").splitlines()
+                edited = text[int(at[2]) - 1] if int(at[2]) <= len(text) else ""
+                found[f"{re.sub(r'[0-9]+', 'N', line)} {edited.strip()}"] += 1
     return found
 
 
