@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Iterator
 
+from glideslope.adapters.interpreter import outside_program
 from glideslope.model.project import Interpreter
 from glideslope.ports.vcs import TreeLease
 
@@ -33,7 +34,7 @@ class TreeBytecode:
     async def _compile(self, tree: str, root: str, interpreter: Interpreter, paths: list[str]) -> None:
         try:
             process = await asyncio.create_subprocess_exec(
-                interpreter.executable,
+                outside_program(interpreter.executable, root),
                 "-I",
                 "-S",
                 self._program,

@@ -85,7 +85,7 @@ class LocalInterpreters:
                 looked.append(f"{place.path} ({place.how})")
                 continue
             _refuse_foreign(executable, workspace_root, is_foreign)
-            found = self._describe(executable, place.how)
+            found = self._describe(executable, outside_program(executable, workspace_root), place.how)
             if place.how == "VIRTUAL_ENV" and self._is_ours(found) and _lacks_tests(found, project_root):
                 looked.append(f"{place.path} (VIRTUAL_ENV, glideslope's own, without pytest)")
                 continue
@@ -122,9 +122,9 @@ class LocalInterpreters:
     def _is_ours(self, found: Interpreter) -> bool:
         return os.path.realpath(found.prefix) == os.path.realpath(self._own_prefix)
 
-    def _describe(self, executable: str, how: str) -> Interpreter:
+    def _describe(self, executable: str, program: str, how: str) -> Interpreter:
         configuration = _read(Path(executable).parent.parent / "pyvenv.cfg")
-        probe = self._probe(executable, configuration)
+        probe = self._probe(executable, program, configuration)
         digest = hashlib.sha256()
         distributions: dict[str, str] = {}
         for text in (probe.executable, probe.build, configuration):
@@ -187,19 +187,20 @@ class LocalInterpreters:
             kept = self._digests[path] = (identity, hashlib.sha256(content).hexdigest())
         return kept[1]
 
-    def _probe(self, executable: str, configuration: str) -> _Probe:
+    def _probe(self, executable: str, program: str, configuration: str) -> _Probe:
         try:
             found = os.stat(executable)
         except OSError as error:
             raise _broken(executable, error.strerror or "cannot be read") from error
-        key = (executable, found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, configuration)
+        looks = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+        key = (executable, program, looks, configuration)
         if key not in self._probes:
-            self._probes[key] = self._ask(executable, configuration)
+            self._probes[key] = self._ask(executable, program, configuration)
         return self._probes[key]
 
-    def _ask(self, executable: str, configuration: str) -> _Probe:
+    def _ask(self, executable: str, program: str, configuration: str) -> _Probe:
         prefix = os.path.dirname(os.path.dirname(executable)) if configuration else ""
-        argv = [executable, "-I", "-S", os.path.join(self._worker, "interpreter_facts.py"), prefix]
+        argv = [program, "-I", "-S", os.path.join(self._worker, "interpreter_facts.py"), prefix]
         try:
             done = subprocess.run(
                 argv,
@@ -239,13 +240,43 @@ def _broken(executable: str, why: str) -> NoInterpreter:
 def _refuse_foreign(executable: str, workspace_root: str, is_foreign: Callable[[str], bool]) -> None:
     """Repositories may ship a program of any name; it is not run to ask what it is."""
     real = os.path.realpath(executable)
-    if os.path.commonpath((real, workspace_root)) == workspace_root and is_foreign(real):
+    if not _is_within(real, workspace_root):
+        return
+    # A genuine interpreter runs what lies around it: its library, or what its pyvenv.cfg names.
+    around = [folder for folder in _around(real) if folder != workspace_root]
+    if any(_is_within(path, workspace_root) and is_foreign(path) for path in (real, *around)):
         raise NoInterpreter(
-            f"{executable} is a file of the repository, which is not run outside the sandbox: "
+            f"{executable} is a file of the repository, or lies among such, and is not run outside the sandbox: "
             "name an interpreter that lies elsewhere with --python",
             next="glideslope verify --python PATH",
             path=executable,
         )
+
+
+def outside_program(executable: str, workspace_root: str) -> str:
+    """What to start in place of an interpreter, where it has to run outside the sandbox.
+
+    A link in the workspace may stand beside a `pyvenv.cfg` of the repository, which can name another
+    standard library, and that would be run. So the interpreter is started by its own path.
+
+    Args:
+        executable: An interpreter that came from elsewhere, or was made here.
+        workspace_root: Real path of the workspace.
+    """
+    around = {*_around(executable), *map(os.path.realpath, _around(executable))}
+    if any(_is_within(folder, workspace_root) for folder in around):
+        return os.path.realpath(executable)
+    return executable
+
+
+def _around(executable: str) -> tuple[str, str]:
+    """The folders in which an interpreter looks for its configuration."""
+    folder = os.path.dirname(executable)
+    return folder, os.path.dirname(folder)
+
+
+def _is_within(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
 def _named(path: str, workspace_root: str) -> str:
