@@ -8,9 +8,10 @@ import re
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from xml.etree import ElementTree
 
 from tests.long.project import Project, cache, clean_environment
 
@@ -35,9 +36,15 @@ class Plain:
 
 
 def run_pytest(project: Project, *, limit_s: float = LIMIT_S) -> Plain:
-    """Runs the whole suite in the project's folder. pytest's own cache, put elsewhere, names the failures."""
+    """Runs the whole suite in the project's folder.
+
+    pytest's own list of last failures, put elsewhere, names what failed. It forgets a test that
+    failed after one of its subtests passed: where it is too short, the JUnit file fills it up.
+    """
     with tempfile.TemporaryDirectory() as folder:
-        argv = (str(project.python), "-m", "pytest", "-o", f"cache_dir={folder}")
+        junit = Path(folder, "junit.xml")
+        options = ("-o", f"cache_dir={folder}", "-o", "junit_family=xunit1", f"--junit-xml={junit}")
+        argv = (str(project.python), "-m", "pytest", *options)
         began = time.monotonic()
         with tempfile.TemporaryFile("w+", errors="replace") as output:
             tool = subprocess.Popen(
@@ -53,8 +60,20 @@ def run_pytest(project: Project, *, limit_s: float = LIMIT_S) -> Plain:
             output.seek(0)
             counts = summary(output.read())
         last = Path(folder, "v", "cache", "lastfailed")
-        failing = tuple(sorted(json.loads(last.read_text()))) if last.exists() else ()
-    return Plain(exit_code=code, counts=counts, failing=failing, wall_s=wall_s)
+        failing = set(json.loads(last.read_text())) if last.exists() else set()
+        if len(failing) < counts["failed"] + counts["errors"]:
+            failing |= set(_failed_in(junit))
+    return Plain(exit_code=code, counts=counts, failing=tuple(sorted(failing)), wall_s=wall_s)
+
+
+def _failed_in(junit: Path) -> Iterator[str]:
+    """Node ids of what a JUnit file calls failed or in error, put together from file, class and name."""
+    for case in ElementTree.parse(junit).iter("testcase"):
+        file = case.get("file")
+        if file is not None and (case.find("failure") is not None or case.find("error") is not None):
+            module = file.removesuffix(".py").replace("/", ".")
+            inside = case.get("classname", "").removeprefix(module).strip(".")
+            yield "::".join((file, *(inside.split(".") if inside else ()), case.get("name", "")))
 
 
 def summary(text: str) -> dict[str, int]:
