@@ -6,14 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.acceptance.desk import TINY, Desk, Repo, a_desk
+from tests.acceptance.desk import TINY, Desk, Repo, a_desk, check_journal
 
 
 @pytest.fixture(scope="session")
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
-    """The command line on a private state folder; its daemon is stopped at the end."""
+    """The command line on a private state folder; whatever was done, its journal must be whole."""
     with a_desk(tmp_path_factory.mktemp("desk")) as made:
         yield made
+        check_journal(made.events())
 
 
 @pytest.fixture

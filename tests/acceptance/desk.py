@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -142,6 +143,29 @@ def a_desk(home: Path, *, through: tuple[str, ...] = ()) -> Iterator[Desk]:
         yield made
     finally:
         assert made.run("daemon", "stop", cwd=home).returncode == 0
+
+
+def check_journal(events: list[dict[str, Any]]) -> None:
+    """No gap in the sequence; every task and every run that began has exactly one ending.
+
+    Raises:
+        AssertionError: With what is missing or told twice.
+    """
+    assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
+    kinds: dict[str, Counter[str]] = {name: Counter() for name in ("task", "task end", "run", "run end")}
+    for event in events:
+        match event["type"]:
+            case "AgentEnvironmentTaskChanged" if event["state"] == "queued":
+                kinds["task"][event["task_id"]] += 1
+            case "AgentEnvironmentTaskCompleted" | "AgentEnvironmentTaskDied":
+                kinds["task end"][event["task_id"]] += 1
+            case "AgentRunStarted":
+                kinds["run"][event["run_id"]] += 1
+            case "AgentRunCompleted":
+                kinds["run end"][event["run_id"]] += 1
+    for name in ("task", "run"):
+        assert kinds[name] == kinds[f"{name} end"]
+        assert set(kinds[name].values()) <= {1}
 
 
 def answered(done: subprocess.CompletedProcess[str]) -> Answer:

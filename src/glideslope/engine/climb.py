@@ -21,7 +21,7 @@ from glideslope.machines.ladder import PlanFacts, plan
 from glideslope.machines.rungfold import ProjectEnd, fold_projects
 from glideslope.model.ids import RunId, SnapshotId
 from glideslope.model.paths import is_beneath
-from glideslope.model.project import Project, nearest_project
+from glideslope.model.project import Interpreter, Project, nearest_project
 from glideslope.model.proof import RungProof
 from glideslope.model.result import RungResult, RungState
 from glideslope.model.rung import LadderPlan, Rung, VerifyPolicy
@@ -74,7 +74,13 @@ class _Ground:
     project: Project
     chosen: ChosenBase
     changes: tuple[Change, ...]
-    touched: bool
+    owns: bool  # the change is the project's own
+    reached: bool = False  # tests of the project depend on what changed elsewhere
+
+    @property
+    def touched(self) -> bool:
+        """Whether the rung has anything to do here."""
+        return self.owns or self.reached
 
 
 class _Lost(Exception):
@@ -124,14 +130,16 @@ class Climb:
         """Reads the change and asks the ladder for a plan. Blocks."""
         environment = self._survey.loaded.settings.environment
         git = self._survey.snapshot.git
-        facts = [self._change_facts(project) for project in self._touched(Rung.SCOPED)]
+        touched = self._touched(Rung.SCOPED)
+        facts = [self._change_facts(project) for project in touched]
+        own = [self._change_facts(one) for one in touched if self._ground(Rung.SCOPED, one).owns]
         return plan(
             self._errand.policy,
             PlanFacts(
                 explicit=self._errand.explicit_policy,
                 on_main_branch=bool(git and git.branch in environment.ladder.main_branches),
                 reached_by_tests=any(fact.reached_by_tests for fact in facts),
-                neutral=all(fact.neutral for fact in facts),
+                neutral=all(fact.neutral for fact in own) and bool(own or not facts),
                 cap=self._errand.cap,
                 diagnose_enabled=environment.ladder.diagnose_files_enabled,
                 test_full_require_explicit=environment.ladder.test_full_require_explicit,
@@ -180,9 +188,10 @@ class Climb:
         if key not in self._grounds:
             chosen = self._bases.choose(rung, project)
             changes = self._named(self._diff(chosen))
-            self._grounds[key] = _Ground(
-                project=project, chosen=chosen, changes=changes, touched=self._is_touched(project, changes)
+            ground = _Ground(
+                project=project, chosen=chosen, changes=changes, owns=self._owns(project, changes)
             )
+            self._grounds[key] = replace(ground, reached=self._is_reached(rung, ground))
         return self._grounds[key]
 
     def _named(self, changes: tuple[Change, ...]) -> tuple[Change, ...]:
@@ -196,7 +205,7 @@ class Climb:
             if any(is_beneath(change.path, path) for path in wanted)
         )
 
-    def _is_touched(self, project: Project, changes: Sequence[Change]) -> bool:
+    def _owns(self, project: Project, changes: Sequence[Change]) -> bool:
         paths: list[str] = [
             path for change in changes for path in (change.path, change.origin) if path is not None
         ]
@@ -206,6 +215,19 @@ class Climb:
         if everything or (self._errand.action == "test" and not paths):
             return True
         return any(nearest_project(self._survey.projects, path) == project for path in paths)
+
+    def _is_reached(self, rung: Rung, ground: _Ground) -> bool:
+        """Whether tests of a project depend on a change that belongs to another one."""
+        if rung.height < Rung.SCOPED.height or self._errand.action != "verify":
+            return False
+        if ground.owns or not ground.changes or ground.chosen.base.entries is None:
+            return False
+        # Only for what runs tests; if any are reached, the project must have an interpreter of its own.
+        found = (self._survey.interpreters[ground.project.name], *self._survey.interpreters.values())
+        stand_in = next((one for one in found if isinstance(one, Interpreter)), None)
+        if stand_in is None:
+            return False
+        return self._kit.toolchain.facts(self._context_on(ground, stand_in)).reached_by_tests
 
     def _diff(self, chosen: ChosenBase) -> tuple[Change, ...]:
         key = chosen.base.snapshot
@@ -228,14 +250,16 @@ class Climb:
         return self._facts[project.name]
 
     def _context(self, rung: Rung, project: Project) -> Context:
-        ground = self._ground(rung, project)
+        return self._context_on(self._ground(rung, project), self._survey.interpreter(project))
+
+    def _context_on(self, ground: _Ground, interpreter: Interpreter) -> Context:
         return Context(
-            project=project,
+            project=ground.project,
             projects=self._survey.projects,
             now=self._survey.tree,
             base=self._base_tree(ground.chosen),
             changes=ground.changes,
-            interpreter=self._survey.interpreter(project),
+            interpreter=interpreter,
             tools=self._kit.tools,
             policy=self._errand.policy,
             workspace_root=self._survey.workspace.scope,

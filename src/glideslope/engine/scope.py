@@ -35,6 +35,7 @@ HINT_QUIET_S = 0.05  # several writes of one save are one look
 LOOK_AT_MOST_S = 0.25  # looks at a busy worktree are at least this far apart
 
 NO_TEST_REACHES = "no test reaches this change"
+OTHERS_CHANGED = "other paths changed too and were not looked at"
 
 Complain = Callable[[str], None]
 """Takes a report of our own fault, for the log of the engine."""
@@ -320,7 +321,10 @@ class ScopeDriver:
             await asyncio.wait(set(self._endings))
         plan = await asyncio.to_thread(active.climb.lay_out)
         active.note_plan(plan)
-        self._tell(epoch.Planned(epoch=which, plan=plan, capped_paths=active.climb.leaves_out_changes()))
+        left_out = active.climb.leaves_out_changes()
+        if left_out:
+            active.ledger.amend(note=OTHERS_CHANGED, next="glideslope verify")
+        self._tell(epoch.Planned(epoch=which, plan=plan, capped_paths=left_out))
 
     async def _try_rung(self, which: EpochId, rung: Rung, active: ActiveRun) -> None:
         active.ledger.note_rung(RungResult(rung=rung, state=RungState.RUNNING))

@@ -101,7 +101,7 @@ def settle(plan: LadderPlan, results: Iterable[RungResult]) -> tuple[RungResult,
     settled: list[RungResult] = []
     ended = False
     for planned in plan.rungs:
-        result = _stands(planned, found.get(planned.rung), reached=not ended)
+        result = _stands(plan.policy, planned, found.get(planned.rung), reached=not ended)
         ended = ended or result.state in ENDS_THE_CLIMB or result.state in _UNFINISHED
         settled.append(result)
     return tuple(settled)
@@ -110,13 +110,20 @@ def settle(plan: LadderPlan, results: Iterable[RungResult]) -> tuple[RungResult,
 _UNFINISHED = frozenset({RungState.PENDING, RungState.RUNNING})
 
 
-def _stands(planned: PlannedRung, found: RungResult | None, *, reached: bool) -> RungResult:
+def _stands(
+    policy: VerifyPolicy, planned: PlannedRung, found: RungResult | None, *, reached: bool
+) -> RungResult:
     if planned.skipped is not None:
         return RungResult(rung=planned.rung, state=RungState.SKIPPED, reason=planned.skipped)
     if planned.not_permitted is not None:
         noted = found is not None and found.state is RungState.NOT_PERMITTED
         if reached or noted:
-            return RungResult(rung=planned.rung, state=RungState.NOT_PERMITTED, reason=planned.not_permitted)
+            return RungResult(
+                rung=planned.rung,
+                state=RungState.NOT_PERMITTED,
+                reason=planned.not_permitted,
+                next=f"glideslope verify {policy}",
+            )
         return RungResult(rung=planned.rung, state=RungState.PENDING)
     return found or RungResult(rung=planned.rung, state=RungState.PENDING)
 

@@ -345,7 +345,7 @@ class _Verdict:
 
     def _next(self, state: RungState, reason: str) -> str | None:
         if reason == "network_denied":
-            return 'glideslope verify --base REV, or network = "host" in [agent.environment]'
+            return 'glideslope verify --base REV, or network = "host" in your own settings file'
         if state is RungState.FAIL and not self._before.compared:
             return "glideslope verify --base REV"
         return None
