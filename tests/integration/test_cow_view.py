@@ -220,6 +220,41 @@ async def test_a_carried_link_stays_a_link_where_it_leads_outside(project: Proje
     assert (await project.run("echo x > venv/new")).code != 0
 
 
+@pytest.mark.parametrize("way", ["a link into it", "a folder below a link", "a link to what is around it"])
+async def test_nothing_carried_shows_what_is_hidden(project: Project, way: str) -> None:
+    (project.state / "logs").mkdir()
+    (project.state / "logs" / "secret").write_text("secret")
+    carried = {"a link into it": "venv", "a folder below a link": "kept/logs"}.get(way, "venv")
+    link = project.root / carried.partition("/")[0]
+    link.symlink_to({"a link into it": project.state / "logs"}.get(way, project.state))
+    if way == "a link to what is around it":
+        link.unlink()
+        link.symlink_to(project.folder)
+    project.view = replace(project.view, carry=(carried,))
+    said = await project.says(f"find -L '{project.root}' '{project.state}' -name secret 2>&1 || true")
+    assert "secret" not in said
+    assert (await project.run(f"cat '{project.state}/logs/secret' {carried}/secret")).code != 0
+
+
+async def test_what_shows_the_hidden_at_another_path_is_not_made_visible(
+    project: Project, tmp_path: Path
+) -> None:
+    (project.state / "secret").write_text("secret")
+    with closing_folder(Path("/tmp")) as folder:
+        (folder / "alias").symlink_to(project.folder)
+        (folder / "inside").symlink_to(project.state)
+        project.view = replace(project.view, visible=(str(folder / "alias"), str(folder / "inside")))
+        said = await project.says(f"cat {folder}/alias/state/secret {folder}/inside/secret 2>&1 || true")
+    assert said.count("No such file") == 2
+
+
+async def test_a_bind_that_shows_the_hidden_runs_nothing(project: Project) -> None:
+    target = str(project.root / "objects")
+    project.view = replace(project.view, binds=(Bind(source=str(project.state), target=target),))
+    result = await project.run("true")
+    assert (result.outcome, "no task may see" in result.reason) == (ExecOutcome.INFRASTRUCTURE, True)
+
+
 async def test_a_link_in_the_snapshot_is_not_mounted_through(project: Project) -> None:
     (project.root / "node_modules").mkdir()
     (project.tree / "node_modules").symlink_to("/etc")

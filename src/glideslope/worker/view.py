@@ -120,9 +120,9 @@ def _place(kind: str, target: str, source: int, read_only: bool) -> Place:
 
 def _places(view: View, request: Dict[str, Any]) -> List[Place]:
     places = {view.root: Place("root", view.root, -1, True, False)}
-    for path in request["hidden"]:
-        real = os.path.realpath(path)
-        if os.path.lexists(real) and real not in PRIVATE:
+    hidden = [real for real in map(os.path.realpath, request["hidden"]) if real not in PRIVATE]
+    for real in hidden:
+        if os.path.lexists(real):
             places.setdefault(real, _place("cover", real, _open(real), True))
     for path in PRIVATE:
         if os.path.isdir(path):
@@ -134,11 +134,12 @@ def _places(view: View, request: Dict[str, Any]) -> List[Place]:
         covered.append("/dev")
     visible = list(request["visible"])
     for bound in request["binds"]:
-        visible += _add_bind(view, places, bound)
+        visible += _add_bind(view, places, bound, hidden)
     covered.append(view.root)
     for path in visible:
         for shown in {path, os.path.realpath(path)}:
-            if shown not in places and _is_below(shown, covered) and os.path.exists(shown):
+            wanted = shown not in places and _is_below(shown, covered) and os.path.exists(shown)
+            if wanted and not _uncovers(shown, shown, hidden):
                 places[shown] = _place("visible", shown, _open(shown), True)
     return list(places.values())
 
@@ -147,16 +148,28 @@ def _is_below(path: str, folders: List[str]) -> bool:
     return any(path.startswith(folder + "/") for folder in folders)
 
 
-def _add_bind(view: View, places: Dict[str, Place], bound: Dict[str, Any]) -> List[str]:
+def _uncovers(source: str, target: str, hidden: List[str]) -> bool:
+    """Whether a mount would show something hidden: it lies in it, or around it at another path."""
+    real = os.path.realpath(source)
+    around = [path for path in hidden if path.startswith(real.rstrip("/") + "/")]
+    return real in hidden or _is_below(real, hidden) or (real != target and bool(around))
+
+
+def _add_bind(view: View, places: Dict[str, Place], bound: Dict[str, Any], hidden: List[str]) -> List[str]:
     """Adds one bind; returns paths that must stay visible for it to make sense."""
     source, target = bound["source"], bound["target"]
     if bound["carry"] and not os.path.exists(source):
         return []  # nothing of that name in the working tree: nothing to carry
-    if bound["carry"] and os.path.islink(source):
-        real = os.path.realpath(source)
-        if not real.startswith(view.root + "/"):
-            places[target] = Place("link", target, _open(real), True, False)
-            return [real]
+    real = os.path.realpath(source)
+    stays_link = bound["carry"] and os.path.islink(source) and not real.startswith(view.root + "/")
+    if _uncovers(real, real if stays_link else target, hidden):
+        if not bound["carry"]:
+            raise ViewBroken("%s leads to a folder that no task may see" % source)
+        view.notes.append("%s leads to a folder that no task may see and was left out" % target)
+        return []
+    if stays_link:
+        places[target] = Place("link", target, _open(real), True, False)
+        return [real]
     places[target] = _place("bind", target, _open(source), bound["read_only"])
     return []
 
