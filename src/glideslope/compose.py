@@ -83,7 +83,7 @@ def _engine(
         hidden=(state.root, *((os.path.dirname(socket),) if socket else ())),
         worker=WORKER,
     )
-    interpreters = LocalInterpreters(worker=WORKER, own_prefix=sys.prefix)
+    interpreters = LocalInterpreters(worker=WORKER, own_prefix=sys.prefix, trees=state.root)
 
     def site(runner: Runner) -> Site:
         return Site(

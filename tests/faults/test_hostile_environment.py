@@ -119,6 +119,27 @@ def test_a_copied_interpreter_among_files_of_the_repository_is_refused(root: Pat
         find(root, foreign=frozenset({str(root / ".venv")}))
 
 
+def test_a_copy_of_the_repository_in_the_state_folder_holds_no_interpreter(
+    root: Path, tmp_path: Path
+) -> None:
+    program = tmp_path / "state" / "trees" / "0" / "tree" / "evil"
+    program.parent.mkdir(parents=True)
+    program.write_text(f"#!/bin/sh\nmkdir '{root}/canary'\n")
+    program.chmod(0o755)
+    finder = LocalInterpreters(worker=WORKER, own_prefix="/nowhere", trees=str(tmp_path / "state"))
+
+    with pytest.raises(NoInterpreter, match="file of the repository"):
+        finder.find(
+            workspace_root=str(root),
+            project_root=str(root),
+            argument=None,
+            setting=str(program),
+            virtual_env=None,
+            is_foreign=lambda _: False,
+        )
+    assert not (root / "canary").exists()
+
+
 def test_an_interpreter_elsewhere_is_started_as_it_was_named(root: Path, tmp_path: Path) -> None:
     # What picks a version by its own name (a shim) must keep that name.
     shim = tmp_path / "shims" / "python"

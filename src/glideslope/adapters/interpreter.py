@@ -54,13 +54,15 @@ class _Place:
 class LocalInterpreters:
     """Finds interpreters on this machine; keeps what it learnt in memory."""
 
-    def __init__(self, *, worker: str, own_prefix: str) -> None:
+    def __init__(self, *, worker: str, own_prefix: str, trees: str | None = None) -> None:
         """Creates a finder.
 
         Args:
             worker: Folder of the injected programs.
             own_prefix: The environment this product runs in.
+            trees: Folder that holds copies of repositories: nothing there is an interpreter.
         """
+        self._trees = trees and os.path.realpath(trees)
         self._worker = worker
         self._own_prefix = own_prefix
         self._probes: dict[tuple[object, ...], _Probe] = {}
@@ -84,6 +86,8 @@ class LocalInterpreters:
             if executable is None:
                 looked.append(f"{place.path} ({place.how})")
                 continue
+            if self._trees:
+                _refuse_foreign(executable, self._trees, lambda _: True)
             _refuse_foreign(executable, workspace_root, is_foreign)
             found = self._describe(executable, outside_program(executable, workspace_root), place.how)
             if place.how == "VIRTUAL_ENV" and self._is_ours(found) and _lacks_tests(found, project_root):
