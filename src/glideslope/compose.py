@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import secrets
@@ -59,9 +60,12 @@ async def build(state_dir: str, *, socket: str | None = None) -> AsyncIterator[E
         try:
             engine = _engine(state, clock, journal, vcs, socket)
             engine.recover()
+            tidying = asyncio.create_task(engine.keep_tidy())
             try:
                 yield engine
             finally:
+                tidying.cancel()
+                await asyncio.gather(tidying, return_exceptions=True)
                 await engine.close()
         finally:
             vcs.close()

@@ -42,7 +42,7 @@ from glideslope.engine.reading import Readings
 from glideslope.engine.runner import Runner
 from glideslope.engine.scope import ActiveRun, ScopeDriver
 from glideslope.engine.survey import Question, Survey, Surveyor
-from glideslope.errors import InvalidInput, ProfileRefused
+from glideslope.errors import InvalidInput, ProfileRefused, StateUnavailable
 from glideslope.machines.recovery import end_of_run, end_of_task
 from glideslope.machines.settings.merge import allows
 from glideslope.model.event import Event, Recorded
@@ -62,6 +62,7 @@ from glideslope.ports.sandbox import Sandboxes
 from glideslope.ports.storage import Storage
 from glideslope.ports.watcher import Watcher
 
+TIDY_EVERY_S = 600.0
 RECENT_RUNS = 20  # how far back failing tests to run again are looked for
 
 
@@ -119,10 +120,18 @@ class Engine:
         for run in self._world.journal.open_runs():
             self._emit(end_of_run(run, ended_at=self._world.clock.utc_now()), run.scope)
 
-    async def tidy(self) -> None:
-        """Brings an overgrown state folder back under its cap, unless a run is under way."""
-        if not self.busy:
-            await asyncio.to_thread(upkeep.tidy, self._world.storage, keep_runs=self._world.keep_runs)
+    async def keep_tidy(self) -> None:
+        """Lets go of old runs and of what outgrew the state folder, now and then, for ever.
+
+        Only what nothing needs goes, so it does not matter that a run may begin meanwhile.
+        """
+        while True:
+            if not self.busy:
+                try:
+                    await self.act(Prune(apply=True))
+                except StateUnavailable as error:
+                    self._world.complain(f"cannot prune: {error.message}")
+            await asyncio.sleep(TIDY_EVERY_S)
 
     async def act(self, action: Action) -> Answer:
         """Serves one action.

@@ -35,14 +35,3 @@ def prune(storage: Storage, action: Prune, *, keep_runs: int) -> Pruned:
         state_bytes=storage.size_bytes(),
         applied=action.apply,
     )
-
-
-def tidy(storage: Storage, *, keep_runs: int) -> Pruned | None:
-    """Prunes where the state folder outgrew its cap. Blocks.
-
-    Returns:
-        What went; None where nothing had to.
-    """
-    if storage.size_bytes() <= storage.cap_bytes:
-        return None
-    return prune(storage, Prune(apply=True), keep_runs=keep_runs)
