@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 
+from glideslope.adapters.backends import BackendFolder
 from glideslope.adapters.bus import JournalBus
 from glideslope.adapters.bytecode import TreeBytecode
 from glideslope.adapters.clock import SystemClock
@@ -98,6 +99,7 @@ def _engine(
             sandboxes=sandboxes,
             toolchain=toolchain,
             bytecode=TreeBytecode(worker=WORKER),
+            backends=BackendFolder(state.root),
             new_task=lambda: TaskId(f"t-{secrets.token_hex(6)}"),
         )
 

@@ -143,6 +143,7 @@ class LocalInterpreters:
             prefix=probe.prefix,
             version=probe.version,
             implementation=probe.implementation,
+            build=probe.build,
             how=how,
             distributions=distributions,
             key=EnvironmentKey(digest.hexdigest()[:32]),

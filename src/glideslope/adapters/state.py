@@ -114,4 +114,16 @@ def _check(root: str) -> None:
 
 
 # What may be there before the first lock was taken.
-_OURS = frozenset({"logs", "daemon.log", "objects", "trees", "evidence", "worktrees", "substrates", "undo"})
+_OURS = frozenset(
+    [
+        "backends",
+        "daemon.log",
+        "evidence",
+        "logs",
+        "objects",
+        "substrates",
+        "trees",
+        "undo",
+        "worktrees",
+    ]
+)

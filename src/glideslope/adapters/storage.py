@@ -1,7 +1,7 @@
 """`StateStorage`: what the state folder holds, by size, and getting rid of it.
 
-What goes: runs beyond those kept; logs no kept run mentions; trees nobody holds and nobody used
-for a week; and, only beyond the cap, content that no kept snapshot is made of.
+What goes: runs beyond those kept; logs no kept run mentions; trees and build environments nobody
+holds and nobody used for a week; and, only beyond the cap, content that no kept snapshot is made of.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from glideslope import codec
+from glideslope.adapters.backends import FOLDER, drop_backend, idle_backends
 from glideslope.adapters.journal import SqliteJournal
 from glideslope.adapters.state import StateFolder, unavailable
 from glideslope.adapters.vcs import LocalVcs
@@ -66,7 +67,7 @@ class StateStorage:
         """What could go; see the port."""
         runs = self._journal.surplus(keep_runs=keep_runs)
         found = [Stored(kind="runs", name=f"{runs} old runs", size_bytes=0)] if runs else []
-        found += [*self._logs(keep_runs), *self._trees()]
+        found += [*self._logs(keep_runs), *self._trees(), *self._backends()]
         excess = self.size_bytes() - sum(one.size_bytes for one in found) - self.cap_bytes
         if excess > 0:
             plan = self._vcs.store.plan_prune(
@@ -95,6 +96,8 @@ class StateStorage:
                 os.unlink(os.path.join(self._state.logs, one.name))
             case "tree":
                 return one.size_bytes if self._drop_tree(one.name) else 0
+            case "backend":
+                return one.size_bytes if drop_backend(self._state.root, one.name) else 0
             case "blobs":
                 size = self._vcs.store.size_bytes()
                 plan = self._vcs.store.plan_prune(cap_bytes=size - one.size_bytes, keep=self._needed())
@@ -121,6 +124,11 @@ class StateStorage:
                 idle_s = time.time() - os.stat(path).st_mtime
                 if idle_s > TREE_IDLE_S and not _is_held(path):
                     yield Stored(kind="tree", name=f"{workspace}/{number}", size_bytes=_size(path))
+
+    def _backends(self) -> Iterator[Stored]:
+        for name in idle_backends(self._state.root):
+            path = os.path.join(self._state.root, FOLDER, name)
+            yield Stored(kind="backend", name=name, size_bytes=_size(path))
 
     def _drop_tree(self, name: str) -> bool:
         path = os.path.join(self._state.root, "trees", name)

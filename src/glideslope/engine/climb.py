@@ -269,6 +269,7 @@ class Climb:
             only_paths=self._errand.paths,
             nodeids=self._errand.nodeids,
             known_failures=ground.chosen.known_failures,
+            index_allowed=self._executor.index_allowed,
         )
 
     # Climbing
@@ -312,6 +313,9 @@ class Climb:
 
     async def _drive(self, rung: Rung, project: Project) -> ProjectRung:
         context = await asyncio.to_thread(self._context, rung, project)
+        if rung is Rung.BUILD:
+            found = await asyncio.to_thread(self._executor.backends, context.interpreter)
+            context = replace(context, backends=found)
         if self._errand.profile is not None:
             script = profile_script(self._errand.profile, context)
         else:

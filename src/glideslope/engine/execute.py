@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from glideslope.engine.backing import Backing, RunBackends
 from glideslope.engine.runner import JobEnd, Runner, Tell
 from glideslope.engine.survey import Survey
 from glideslope.errors import InternalError
@@ -25,6 +26,7 @@ from glideslope.model.settings import Network, SandboxProfile
 from glideslope.model.snapshot import Base, Entries
 from glideslope.model.task import Lane, TaskKey, TaskSpec
 from glideslope.model.timeslice import Phase, TimeSlice
+from glideslope.ports.backends import Backends
 from glideslope.ports.bytecode import Bytecode
 from glideslope.ports.clock import Clock
 from glideslope.ports.environment import ExecWatch
@@ -47,6 +49,7 @@ class Site:
     sandboxes: Sandboxes
     toolchain: Toolchain
     bytecode: Bytecode
+    backends: Backends
     new_task: Callable[[], TaskId]
 
 
@@ -81,6 +84,7 @@ class Executor:
         self._leases: dict[Side, TreeLease] = {}
         self._leasing = asyncio.Lock()
         self._settings = survey.loaded.settings.environment
+        self._backends = RunBackends(backends=site.backends, survey=survey, isolation=isolation)
         self.isolation = isolation
         self.processes = self._settings.runner_max_concurrency if isolation is not Isolation.LIVE else 1
         self.slices: list[TimeSlice] = []
@@ -92,6 +96,15 @@ class Executor:
     def network_open(self) -> bool:
         """Whether tasks reach beyond the loopback."""
         return self._settings.network is Network.HOST or self.isolation is Isolation.LIVE
+
+    @property
+    def index_allowed(self) -> bool:
+        """Whether a task may ask for the package index."""
+        return self._settings.allow_index
+
+    def backends(self, interpreter: Interpreter) -> frozenset[str]:
+        """Digests of the build environments there are for an interpreter. Blocks."""
+        return self._backends.complete(interpreter)
 
     async def run(
         self, batch: tuple[Command, ...], *, rung: Rung, project: Project, context: Context, base: Base
@@ -145,6 +158,7 @@ class Executor:
         # Which files to look at is often told on stdin: without it, two halves of a suite are one task.
         told: list[object] = [command.argv, command.cwd, sorted(command.env.items()), command.stdin.hex()]
         told += [command.side, command.report, command.index, command.wall_s, command.idle_s]
+        told.append(command.backend)
         told += [order.interpreter.key, order.interpreter.executable]
         target = hashlib.sha256(json.dumps(told).encode("utf-8", "surrogateescape")).hexdigest()[:16]
         sandbox = f"{self._profile}/{self.isolation}/{self._settings.network}/{self._survey.workspace.scope}"
@@ -153,8 +167,14 @@ class Executor:
         )
 
     async def _job(self, spec: TaskSpec, order: _Order, tell: Tell) -> JobEnd:
+        async with self._backends.back(order.command, order.interpreter) as backing:
+            output = await self._exec(spec, order, tell, backing)
+            backing.filled = output.outcome == ExecOutcome.EXITED and output.code == 0
+        return JobEnd(result=self._site.toolchain.ending(output), output=output)
+
+    async def _exec(self, spec: TaskSpec, order: _Order, tell: Tell, backing: Backing) -> Output:
         command = order.command
-        view = await self._view(order)
+        view = await self._view(order, backing)
         environment = self._site.sandboxes.open(view)
         ref, path = self._site.logs.new(spec.id)
         report: list[bytes] = []
@@ -167,15 +187,14 @@ class Executor:
 
         try:
             result = await environment.exec(
-                self._exec_spec(order, view, path), watch=ExecWatch(on_report=on_report)
+                self._exec_spec(order, view, path, backing), watch=ExecWatch(on_report=on_report)
             )
         finally:
             await environment.stop()
         self.survivors += result.survivors.left or 0
-        output = _output(command, result, tuple(report), ref)
-        return JobEnd(result=self._site.toolchain.ending(output), output=output)
+        return _output(command, result, tuple(report), ref)
 
-    def _exec_spec(self, order: _Order, view: View, log_path: str) -> ExecSpec:
+    def _exec_spec(self, order: _Order, view: View, log_path: str, backing: Backing) -> ExecSpec:
         command, settings = order.command, self._settings
         env = self._site.sandboxes.variables(
             view,
@@ -185,9 +204,9 @@ class Executor:
         )
         host = self._settings.network is Network.HOST or (command.index and settings.allow_index)
         return ExecSpec(
-            argv=command.argv,
+            argv=backing.arguments(command),
             cwd=command.cwd,
-            env={**env, **command.env},
+            env={**backing.variables(env), **command.env},
             stdin=command.stdin,
             wall_s=command.wall_s if command.wall_s is not None else settings.task_timeout_s,
             idle_s=command.idle_s if command.idle_s is not None else settings.task_idle_s,
@@ -195,17 +214,18 @@ class Executor:
             output=OutputPolicy(head_bytes=64 * 1024 if command.report else ANSWER_BYTES),
             log_path=log_path,
             report=command.report,
+            binds=backing.binds,
         )
 
     # Trees
 
-    async def _view(self, order: _Order) -> View:
+    async def _view(self, order: _Order, backing: Backing) -> View:
         lease = None if self.isolation is Isolation.LIVE else await self._lease(order)
         return View(
             root=self._survey.workspace.scope,
             lease=lease,
             carry=self._survey.carried,
-            visible=(order.interpreter.prefix, order.interpreter.executable),
+            visible=(order.interpreter.prefix, order.interpreter.executable, *backing.access.visible),
             profile=self._profile,
             isolation=self.isolation,
         )

@@ -39,6 +39,7 @@ class Interpreter:
     prefix: str  # host path of the environment it belongs to
     version: tuple[int, int, int]
     implementation: str
+    build: str = ""  # what it says of its own making: compiler, platform, special builds
     how: str  # argument, setting, .venv, workspace .venv, uv, poetry, hatch, VIRTUAL_ENV
     distributions: Mapping[str, str] = field(default_factory=dict)  # canonical name -> version
     key: EnvironmentKey = UNKNOWN_KEY  # changes whenever an installed thing does

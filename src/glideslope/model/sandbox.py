@@ -65,6 +65,7 @@ class Bind:
     source: str
     target: str
     read_only: bool = True
+    own: bool = False  # ours to show, although it lies where no task may look
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from glideslope.model.ids import Scope
 class Stored:
     """One thing that may go."""
 
-    kind: str  # runs, blobs, tree, log, substrate
+    kind: str  # runs, blobs, tree, log, backend
     name: str
     size_bytes: int
 
@@ -48,7 +48,8 @@ class Storage(Protocol):
         ...
 
     def superfluous(self, *, keep_runs: int) -> Sequence[Stored]:
-        """What could go: old runs, their logs, idle trees, and beyond the cap content no proof needs.
+        """What could go: old runs, their logs, idle trees and build environments, and beyond the cap content
+        that no proof needs.
 
         Args:
             keep_runs: How many runs of each worktree stay.

@@ -60,6 +60,8 @@ class Command:
     wall_s: float | None = None  # None: the setting
     idle_s: float | None = None
     index: bool = False  # may reach the package index (the one announced build-backend task)
+    backend: str = ""  # digest of a build environment; its folder replaces the argument "{backend}".
+    # With `index` the command is to fill it: the folder is empty, writable, and kept if it exits with 0.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +112,8 @@ class Context:
     only_paths: tuple[str, ...] = ()  # --paths
     nodeids: tuple[str, ...] = ()  # chosen tests; empty: select
     known_failures: frozenset[str] = frozenset()  # node ids recorded as failing on an older tree
+    index_allowed: bool = False  # a command may ask for the package index
+    backends: frozenset[str] = frozenset()  # digests of build environments that are there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

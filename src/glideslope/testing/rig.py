@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from glideslope.adapters.backends import BackendFolder
 from glideslope.adapters.bus import JournalBus
 from glideslope.adapters.bytecode import TreeBytecode
 from glideslope.adapters.clock import SystemClock
@@ -176,6 +177,7 @@ async def open_rig(repo: Path, state: Path) -> AsyncIterator[Rig]:
             sandboxes=sandboxes,
             toolchain=toolchain,
             bytecode=TreeBytecode(worker=os.path.dirname(BOOT)),
+            backends=BackendFolder(folder.root),
             new_task=lambda: TaskId(secrets.token_hex(6)),
         )
 

@@ -73,7 +73,7 @@ def build(request: Dict[str, Any], all_ids: bool) -> View:
 
     Args:
         request: `root`, `tier` (snapshot or copy), `layers` (folders, uppermost first), `binds`
-            (`source`, `target`, `read_only`, `carry`), `hidden` and `visible` paths,
+            (`source`, `target`, `read_only`, `carry`, `own`), `hidden` and `visible` paths,
             `read_only`, `scratch_bytes`. Paths are absolute.
         all_ids: Whether the operator is root with every id mapped.
 
@@ -162,7 +162,7 @@ def _add_bind(view: View, places: Dict[str, Place], bound: Dict[str, Any], hidde
         return []  # nothing of that name in the working tree: nothing to carry
     real = os.path.realpath(source)
     stays_link = bound["carry"] and os.path.islink(source) and not real.startswith(view.root + "/")
-    if _uncovers(real, real if stays_link else target, hidden):
+    if not bound.get("own") and _uncovers(real, real if stays_link else target, hidden):
         if not bound["carry"]:
             raise ViewBroken("%s leads to a folder that no task may see" % source)
         view.notes.append("%s leads to a folder that no task may see and was left out" % target)

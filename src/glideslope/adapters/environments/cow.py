@@ -93,7 +93,10 @@ class CowEnvironment:
     def _request(self, spec: ExecSpec) -> Mapping[str, Any]:
         view = self._view
         binds = [_bind(os.path.join(view.root, name), carry=True) for name in view.carry]
-        binds += [_bind(one.source, one.target, one.read_only) for one in (*view.binds, *spec.binds)]
+        binds += [
+            {**_bind(one.source, one.target, one.read_only), "own": one.own}
+            for one in (*view.binds, *spec.binds)
+        ]
         return {
             **exec_request(spec, view.root),
             "network": spec.network,
