@@ -1,4 +1,4 @@
-"""However a suite is split over processes, each test is run and named once."""
+"""What is selected is run, once and nothing else, however a suite is split or collected."""
 
 from __future__ import annotations
 
@@ -20,3 +20,17 @@ def test_a_change_that_reaches_all_of_many_files_runs_each_once(repo: Repo) -> N
     counts = answer.rung("test.scoped")["tests"]
     assert [test["nodeid"] for test in counts["failing"]] == ["test_01.py::test_it", "test_11.py::test_it"]
     assert (counts["selected"], counts["passed"], counts["failed"]) == (FILES, FILES - 2, 2)
+
+
+def test_a_conftest_that_decides_for_every_path_does_not_widen_the_selection(repo: Repo) -> None:
+    ignores_nothing = "def pytest_ignore_collect(collection_path, config):\n    return False\n"
+    other = "def test_it():\n    pass\n"
+    repo.commit(
+        {"conftest.py": ignores_nothing, "other.py": "", "test_other.py": "import other\n\n\n" + other}
+    )
+    repo.verify().expect("green")
+    repo.write({"other.py": "CHANGED = 1\n"})
+
+    counts = repo.verify().expect("green").rung("test.scoped")["tests"]
+
+    assert (counts["selected"], counts["units"], counts["passed"]) == (1, 2, 1)

@@ -29,7 +29,7 @@ import os
 import re
 import sys
 import types
-from typing import Any, Callable, Optional, TypeVar
+from typing import Any, Callable, Iterator, Optional, TypeVar
 
 Hook = TypeVar("Hook", bound=Callable[..., object])
 
@@ -309,12 +309,18 @@ def plugin_for(
         # Before pytest 8 a package was made by collecting its `__init__.py`.
         by_init = int(pytest.__version__.split(".")[0]) < 8
 
-        def pytest_ignore_collect(self: object, collection_path: Any) -> Optional[bool]:
-            path = str(collection_path)
+        def is_wanted(collection_path: Any) -> bool:
             if by_init and collection_path.name == "__init__.py" and str(collection_path.parent) in folders:
-                return None
-            return None if path in files or path in folders else True
+                return True
+            return str(collection_path) in files or str(collection_path) in folders
 
+        # Around all others: the first answer counts, and a conftest may answer for every path.
+        def pytest_ignore_collect(self: object, collection_path: Any) -> Iterator[None]:
+            outcome: Any = yield
+            if not is_wanted(collection_path):
+                outcome.force_result(True)
+
+        pytest.hookimpl(hookwrapper=True)(pytest_ignore_collect)
         setattr(Plugin, "pytest_ignore_collect", pytest_ignore_collect)  # noqa: B010 - only where files are chosen
     return Plugin()
 
