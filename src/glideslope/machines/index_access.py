@@ -34,8 +34,16 @@ OPTIONS = frozenset(
 """Options of pip that pass, from its configuration files and from `PIP_...` variables."""
 
 _NETWORK = frozenset(
-    ["http_proxy", "https_proxy", "all_proxy", "no_proxy", "ssl_cert_file", "ssl_cert_dir"]
-    + ["requests_ca_bundle", "curl_ca_bundle"]
+    [
+        "http_proxy",
+        "https_proxy",
+        "all_proxy",
+        "no_proxy",
+        "ssl_cert_file",
+        "ssl_cert_dir",
+        "requests_ca_bundle",
+        "curl_ca_bundle",
+    ]
 )
 _CONFIGURATION = "PIP_CONFIG_FILE"  # read by us, never by the task's pip
 _WAITING = frozenset(["PIP_TIMEOUT", "PIP_DEFAULT_TIMEOUT", "PIP_RETRIES"])
@@ -83,9 +91,9 @@ def plan_access(files: Iterable[Mapping[str, str]], variables: Mapping[str, str]
             name = "PIP_" + option.replace("-", "_").upper()
             if _is_option(name):
                 found[name] = " ".join(text.split())
-    for name, text in variables.items():
-        if name != _CONFIGURATION and is_index_variable(name):
-            found[name] = text
+    found |= {
+        name: text for name, text in variables.items() if name != _CONFIGURATION and is_index_variable(name)
+    }
     told = sorted((name, without_credentials(text)) for name, text in found.items() if name not in _WAITING)
     waits = {} if _WAITING & set(found) else _PATIENCE
     return IndexAccess(

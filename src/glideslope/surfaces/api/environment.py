@@ -46,6 +46,7 @@ from glideslope.engine.actions import (
 )
 from glideslope.errors import InvalidInput
 from glideslope.machines import views
+from glideslope.machines.index_access import is_index_variable
 from glideslope.model.event import AgentRunCompleted, Recorded
 from glideslope.model.ids import LogRef, RunId, SnapshotId
 from glideslope.model.rung import Rung
@@ -121,7 +122,13 @@ def _caller(path: str | os.PathLike[str]) -> Caller:
         folder=os.path.realpath(path),
         explicit_folder=True,
         virtual_env=os.environ.get("VIRTUAL_ENV") or None,
-        variables=tuple(sorted(item for item in os.environ.items() if item[0].startswith(VARIABLE_PREFIX))),
+        variables=tuple(
+            sorted(
+                (name, text)
+                for name, text in os.environ.items()
+                if name.startswith(VARIABLE_PREFIX) or is_index_variable(name)
+            )
+        ),
     )
 
 

@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 
 from glideslope.engine.actions import Action, Caller
+from glideslope.machines.index_access import is_index_variable
 from glideslope.surfaces.cli.output import Output
 from glideslope.surfaces.session import AnyAnswer, Connect, Session, expect
 
@@ -42,7 +43,7 @@ class App:
             sorted(
                 (name, value)
                 for name, value in self.environ.items()
-                if with_environment or name.startswith(VARIABLE_PREFIX)
+                if with_environment or name.startswith(VARIABLE_PREFIX) or is_index_variable(name)
             )
         )
         return Caller(

@@ -7,13 +7,24 @@ strict, the backend itself is asked for metadata and a wheel.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Generator
+from dataclasses import dataclass, replace
 
 from glideslope.model.paths import is_beneath
 from glideslope.model.result import Diagnostic, RungState
-from glideslope.ports.toolchain import Context, ProjectRung, Script
+from glideslope.ports.toolchain import Command, Context, Output, ProjectRung, Script
+from glideslope.toolchains.python.backend import Backend, BackendScript, find_backend, recipe_of
 from glideslope.toolchains.python.change import considered, origins, touched_sources, vanished_sources
-from glideslope.toolchains.python.checks import Check, Checked, Trouble, conclude, is_strict, run_checks
+from glideslope.toolchains.python.checks import (
+    Check,
+    Checked,
+    Reading,
+    Trouble,
+    conclude,
+    is_strict,
+    run_checks,
+)
+from glideslope.toolchains.python.contents import losses
 from glideslope.toolchains.python.diagnose import died, failed, in_order
 from glideslope.toolchains.python.findings import blocking, count_text, judge
 from glideslope.toolchains.python.graph import ImportGraph
@@ -25,7 +36,6 @@ from glideslope.toolchains.python.wheel import (
     backend_inputs_changed,
     build_check,
     lock_check,
-    missing_backend,
     stale_native_sources,
 )
 
@@ -63,20 +73,10 @@ def build_affected(context: Context, memo: Memo) -> Script:
     diagnostics = in_order((*declared, *found))
     if blocking(diagnostics):
         return failed(diagnostics, reason="", summary=f"{summary}, {count_text(diagnostics)}")
-    declaration = Declaration.of(context.now, context.project)
-    inputs_changed = backend_inputs_changed(context)
-    checks, notes, absent = _builds(context, declaration, inputs_changed)
-    checked = yield from run_checks(context, checks, origins(context), memo=memo)
-    unsure = tuple(
-        check.tool for check, reading, _ in checked.troubles if reading.trouble is Trouble.TOOL_MISSING
-    )
-    notes += tuple(f"{tool} not judged offline" for tool in unsure)
-    sure = tuple(t for t in checked.troubles if t[1].trouble is not Trouble.TOOL_MISSING)
-    diagnostics = in_order((*diagnostics, *checked.diagnostics))
-    end = conclude(context, Checked(troubles=sure), diagnostics, summary, notes=notes)
-    if end.state is not RungState.PASS:
-        return end
-    return _unproven(context, declaration, end, absent if inputs_changed else None)
+    built = yield from _build(context, memo)
+    diagnostics = in_order((*diagnostics, *built.diagnostics))
+    end = conclude(context, Checked(troubles=built.troubles), diagnostics, summary, notes=built.notes)
+    return _unproven(context, end, built) if end.state is RungState.PASS else end
 
 
 def _declared(context: Context, memo: Memo, graph: ImportGraph, ships: Shipped) -> tuple[Diagnostic, ...]:
@@ -91,26 +91,68 @@ def _declared(context: Context, memo: Memo, graph: ImportGraph, ships: Shipped) 
     return judge(found, known, now=context.now, before=context.base, origins=origins(context))
 
 
-def _builds(
-    context: Context, declaration: Declaration, inputs_changed: bool
-) -> tuple[tuple[Check, ...], tuple[str, ...], str | None]:
-    """What to ask of the backend, what to say, and what is not installed for it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Built:
+    """What the backend and the lock have to say."""
+
+    diagnostics: tuple[Diagnostic, ...] = ()
+    troubles: tuple[tuple[Check, Reading, Output], ...] = ()
+    notes: tuple[str, ...] = ()
+    unbuilt: Backend | None = None  # why the verdict stands on a build that could not be made
+
+
+def _build(context: Context, memo: Memo) -> Generator[tuple[Command, ...], tuple[Output, ...], _Built]:
+    """Asks the backend for a wheel where an input of it changed or the policy wants one."""
+    declaration = Declaration.of(context.now, context.project)
+    changed = backend_inputs_changed(context)
     lock = lock_check(context)
-    locks = (lock,) if lock is not None else ()
-    if not declaration.is_installable or not (inputs_changed or is_strict(context)):
-        return locks, (), None
-    absent = missing_backend(context, declaration)
-    if absent is not None:
-        return locks, (f"no wheel built: {absent} is not installed here",), absent
-    # The wheel hook prepares the metadata on its way.
-    return (*locks, build_check(context, declaration, "wheel")), (), None
+    checks: tuple[Check, ...] = (lock,) if lock is not None else ()
+    notes: tuple[str, ...] = ()
+    lacking, wheel = Backend(), None
+    if declaration.is_installable and (changed or is_strict(context)):
+        lacking = yield from find_backend(context, declaration)
+        if lacking.absent:
+            notes = (f"no wheel built: {lacking.absent}",)
+        else:
+            before = yield from _base_backend(context, declaration, lacking)
+            # The wheel hook prepares the metadata on its way.
+            wheel = build_check(context, declaration, "wheel", lacking, before)
+            checks += (wheel,)
+    checked = yield from run_checks(context, checks, origins(context), memo=memo)
+    diagnostics = checked.diagnostics
+    for check, reading, output in checked.troubles:
+        if reading.trouble is Trouble.TOOL_MISSING and check is wheel:
+            lacking = Backend(absent=reading.message, next=reading.message, log_ref=output.log_ref)
+            notes += (f"no wheel built: {reading.message}",)
+        elif reading.trouble is Trouble.TOOL_MISSING:
+            notes += (f"{check.tool} not judged offline",)
+    if wheel is not None and changed and not blocking(diagnostics) and not checked.troubles:
+        lost = yield from losses(context, wheel, checked.answers.get(wheel.tool), memo)
+        diagnostics += judge(lost, None, now=context.now, before=context.base, origins=origins(context))
+    # With a base, what was built before and has not changed since need not be built again.
+    needed = changed or (context.base is None and is_strict(context))
+    return _Built(
+        diagnostics=diagnostics,
+        troubles=tuple(t for t in checked.troubles if t[1].trouble is not Trouble.TOOL_MISSING),
+        notes=notes,
+        unbuilt=lacking if lacking.absent and needed else None,
+    )
 
 
-def _unproven(
-    context: Context, declaration: Declaration, end: ProjectRung, absent: str | None
-) -> ProjectRung:
+def _base_backend(context: Context, now: Declaration, backend: Backend) -> BackendScript:
+    """Where the backend of the base is; mostly where that of the tree under test is."""
+    if context.base is None:
+        return backend
+    before = Declaration.of(context.base, context.project)
+    recipes = [recipe_of(declaration, context.interpreter) for declaration in (now, before)]
+    if recipes[0] == recipes[1] and now.backend == before.backend:
+        return backend
+    return (yield from find_backend(context, before))
+
+
+def _unproven(context: Context, end: ProjectRung, built: _Built) -> ProjectRung:
     """A pass is none where something it stands on changed and could not be built again."""
-    stale = stale_native_sources(context, declaration)
+    stale = stale_native_sources(context, Declaration.of(context.now, context.project))
     if stale:
         return replace(
             end,
@@ -119,11 +161,12 @@ def _unproven(
             summary=f"{stale[0]} changed and its extension was not built again; {end.summary}",
             next="build the extension modules in place, then verify again",
         )
-    if absent is not None:
+    if built.unbuilt is not None:
         return replace(
             end,
             state=RungState.INCONCLUSIVE,
             reason="backend_unavailable",
-            next=f"{context.interpreter.executable} -m pip install {absent}",
+            next=built.unbuilt.next,
+            log_ref=built.unbuilt.log_ref or end.log_ref,
         )
     return end

@@ -52,6 +52,8 @@ class Check:
     read: Callable[[Output], Reading]
     base_argv: Callable[[tuple[str, ...]], tuple[str, ...]] | None = None  # where the base's differs
     report: bool = False  # answers on the report pipe
+    backend: str = ""  # build environment it needs
+    base_backend: str | None = ""  # that of the base; None: there is none, so the base is not asked
 
     def command(self, files: Iterable[str], side: Side) -> Command:
         """The command over files of one side."""
@@ -62,6 +64,7 @@ class Check:
             cwd=self.cwd,
             side=side,
             report=self.report,
+            backend=self.backend if side is Side.NOW else self.base_backend or "",
             label=self.tool if side is Side.NOW else f"{self.tool} on the base",
         )
 
@@ -149,15 +152,18 @@ def _ask_base(
     """Findings of the same checks on the base, by tool; None where the tool could not judge it."""
     assert context.base is not None
     asked: list[tuple[Check, Command]] = []
+    before: dict[str, tuple[Found, ...] | None] = {}
     for check in checks:
+        if check.base_backend is None:
+            before[check.tool] = ()  # nothing says that it was so before
+            continue
         names = (origins.get(path, path) for path in check.files)
         files = tuple(dict.fromkeys(path for path in names if path in context.base.entries))
         if files or not check.files:
             asked.append((check, check.command(files, Side.BASE)))
     if not asked:
-        return {}, []
-    outputs = yield from _ask_once(context, memo, tuple(command for _, command in asked))
-    before: dict[str, tuple[Found, ...] | None] = {}
+        return before, []
+    outputs = yield from ask_base_once(context, memo, tuple(command for _, command in asked))
     failed: list[tuple[Check, Reading, Output]] = []
     for (check, _), output in zip(asked, outputs, strict=True):
         reading = check.read(output)
@@ -171,7 +177,7 @@ def _ask_base(
     return before, failed
 
 
-def _ask_once(
+def ask_base_once(
     context: Context, memo: Memo, commands: tuple[Command, ...]
 ) -> Generator[tuple[Command, ...], tuple[Output, ...], tuple[Output, ...]]:
     """Outputs of commands on the base; equal ones on equal content and environment are not run again."""

@@ -10,7 +10,7 @@ from glideslope.model.result import RungState
 from glideslope.model.rung import Rung
 from glideslope.model.task import TaskResult, TaskState
 from glideslope.ports.toolchain import ChangeFacts, Command, Context, Output, Script, Tree
-from glideslope.toolchains.python import tests
+from glideslope.toolchains.python import backend, tests
 from glideslope.toolchains.python.build import build_affected
 from glideslope.toolchains.python.checks import is_strict, stderr_tail
 from glideslope.toolchains.python.compile import compile_project
@@ -107,7 +107,9 @@ class PythonToolchain:
         )
 
     def progress(self, command: Command, line: bytes) -> str | None:
-        """A sentence about a report line of a test run, or None."""
+        """A sentence about a report line of a test run or of a filling, or None."""
+        if command.kind == backend.KIND:
+            return backend.progress(line)
         return tests.progress(line) if command.kind in _TESTS else None
 
     def _graph(self, context: Context) -> ImportGraph:

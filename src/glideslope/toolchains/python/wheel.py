@@ -1,7 +1,6 @@
-"""Building through the project's own backend, where it is installed; nothing is ever installed.
+"""Building through the project's own backend, and what the wheel tells.
 
-The backend runs in the project's interpreter, inside the sandbox, without the network. Where it
-is not there, the step is not judged; whether that matters depends on whether an input changed.
+The backend runs in the project's interpreter, inside the sandbox, without the network.
 """
 
 from __future__ import annotations
@@ -12,7 +11,9 @@ from collections.abc import Mapping
 
 from glideslope.model.paths import RepoPath, is_beneath
 from glideslope.model.snapshot import Change, ChangeKind
+from glideslope.ports.backends import BACKEND_ARGUMENT
 from glideslope.ports.toolchain import Context, Output, Tree
+from glideslope.toolchains.python.backend import Backend
 from glideslope.toolchains.python.checks import Check, Reading, Trouble, infrastructure_trouble, stderr_tail
 from glideslope.toolchains.python.findings import Found
 from glideslope.toolchains.python.layout import read_toml, table, texts
@@ -21,17 +22,6 @@ from glideslope.toolchains.python.package import Declaration, Shipped, is_smoked
 
 KIND = "python.build"
 
-_DISTRIBUTIONS = {
-    "setuptools": "setuptools",
-    "hatchling": "hatchling",
-    "flit_core": "flit-core",
-    "poetry": "poetry-core",
-    "pdm": "pdm-backend",
-    "uv_build": "uv-build",
-    "maturin": "maturin",
-    "mesonpy": "meson-python",
-    "scikit_build_core": "scikit-build-core",
-}
 _TOOLS = [
     "setuptools",
     "setuptools_scm",
@@ -46,7 +36,6 @@ _TOOLS = [
     "cibuildwheel",
     "versioningit",
 ]
-_BUILDS_ALONE = "70.1"  # from here on setuptools makes wheels without the wheel distribution
 _NATIVE_BACKENDS = ("mesonpy", "scikit_build_core", "maturin")
 _NATIVE_REQUIRES = re.compile(r"cython|cffi|pybind11|nanobind|setuptools[-_]rust|mypy|numpy", re.IGNORECASE)
 _NATIVE_SETUP = re.compile(r"ext_modules|Extension\(|cythonize|RustExtension|cffi_modules|mypycify")
@@ -67,49 +56,26 @@ def backend_inputs_changed(context: Context) -> bool:
     return any(_is_input(change, context, files) for change in context.changes)
 
 
-def missing_backend(context: Context, declaration: Declaration) -> str | None:
-    """The first distribution a build needs that is not installed; None where all are."""
-    module = declaration.backend.partition(":")[0].partition(".")[0]
-    in_tree = bool(texts(table(declaration.pyproject, "build-system").get("backend-path")))
-    needed = [] if in_tree else [(_DISTRIBUTIONS.get(module, module.replace("_", "-")), "")]
-    for requirement in declaration.requires:
-        matched = re.match(r"\s*([A-Za-z0-9._-]+)\s*(?:\[[^\]]*\])?\s*([^;]*)(;.*)?", requirement)
-        if matched and not matched[3]:  # a marker may rule it out here
-            needed.append((re.sub(r"[-_.]+", "-", matched[1]).lower(), matched[2]))
-    for name, specifier in needed:
-        if not context.interpreter.has(name) or _is_older(context.interpreter.distributions[name], specifier):
-            return name
-    setuptools = context.interpreter.distributions.get("setuptools", "")
-    if module == "setuptools" and _is_older(setuptools, f">={_BUILDS_ALONE}"):
-        return None if context.interpreter.has("wheel") else "wheel"
-    return None
-
-
-def _is_older(version: str, specifier: str) -> bool:
-    """Whether a version is below a `>=` of a specifier; other clauses are left to the backend."""
-    wanted = re.search(r">=\s*(\d+(?:\.\d+)*)", specifier)
-    return wanted is not None and _numbers(version) < _numbers(wanted[1])
-
-
-def _numbers(version: str) -> list[int]:
-    return [int(number) for number in re.findall(r"\d+", version.partition("+")[0])[:3]]
-
-
-def build_check(context: Context, declaration: Declaration, hook: str) -> Check:
+def build_check(
+    context: Context, declaration: Declaration, hook: str, backend: Backend, before: Backend | None = None
+) -> Check:
     """A run of one hook of the backend.
 
     Args:
         context: What is verified.
         declaration: Of the project.
         hook: metadata or wheel.
+        backend: Where the backend is.
+        before: Where that of the base is; None where it is the same.
     """
-    before = Declaration.of(context.base, context.project) if context.base is not None else declaration
+    then = Declaration.of(context.base, context.project) if context.base is not None else declaration
+    theirs = before or backend
 
     def argv(_: tuple[str, ...]) -> tuple[str, ...]:
-        return _hook_argv(context, declaration, hook)
+        return _hook_argv(context, declaration, hook, backend)
 
     def base_argv(_: tuple[str, ...]) -> tuple[str, ...]:
-        return _hook_argv(context, before, hook)
+        return _hook_argv(context, then, hook, theirs)
 
     def read(output: Output) -> Reading:
         return read_build(context, output, hook)
@@ -123,15 +89,19 @@ def build_check(context: Context, declaration: Declaration, hook: str) -> Check:
         base_argv=base_argv,
         read=read,
         report=True,
+        backend=backend.digest,
+        base_backend=None if theirs.absent else theirs.digest,
     )
 
 
-def _hook_argv(context: Context, declaration: Declaration, hook: str) -> tuple[str, ...]:
+def _hook_argv(context: Context, declaration: Declaration, hook: str, backend: Backend) -> tuple[str, ...]:
     boot = f"{context.tools.worker.rstrip('/')}/boot.py"
     paths = texts(table(declaration.pyproject, "build-system").get("backend-path"))
     # A legacy backend finds its setup.py by the working directory.
     extra = paths or ((".",) if declaration.backend.endswith("__legacy__") else ())
-    program = (context.interpreter.executable, "-I", boot, "pep517_build", "{report_fd}")
+    alone = ("-S",) if backend.digest else ()  # what is installed beside is no part of the build
+    inside = ("--in", BACKEND_ARGUMENT) if backend.digest else ()
+    program = (context.interpreter.executable, "-I", *alone, boot, "pep517_build", "{report_fd}", *inside)
     return (*program, hook, declaration.backend, *extra)
 
 
@@ -145,6 +115,10 @@ def read_build(context: Context, output: Output, hook: str) -> Reading:
         last = stderr_tail(output).splitlines()[-1:] or [f"it ended with status {output.code}"]
         return Reading(found=(_failed(context, hook, last[0]),))
     record: Mapping[str, object] = records[0]
+    missing = texts(record.get("missing"))
+    if missing:
+        words = f"the backend also asks for {', '.join(missing)}: add it to build-system.requires"
+        return Reading(trouble=Trouble.TOOL_MISSING, message=words)
     if not record["ok"]:
         return Reading(found=(_failed(context, hook, f"{record['type']}: {record['message']}"),))
     if hook != "wheel":

@@ -306,7 +306,7 @@ def test_a_changed_input_of_the_build_does() -> None:
     now = {**BASE, "pyproject.toml": TOML + '[project.urls]\nhome = "x"\n'}
     end, asked = run(context_of(now, BASE, installed=interpreter(versions={"hatchling": "1.9"})))
     assert end.state is RungState.PASS
-    assert [command.label for command in asked] == ["wheel"]
+    assert [command.label for command in asked] == ["wheel", "wheel on the base"]
     assert asked[0].argv[-3:] == ("{report_fd}", "wheel", "hatchling.build")
 
 
@@ -324,8 +324,9 @@ def test_a_backend_that_is_not_there_matters_only_where_an_input_changed() -> No
     end, _ = run(context_of(NOW, BASE, policy=VerifyPolicy.CI_PARITY))
     assert (end.state, end.reason) == (RungState.PASS, "")
     assert "no wheel built: hatchling is not installed here" in end.summary
-    end, _ = run(context_of(NOW, policy=VerifyPolicy.CI_PARITY))
-    assert end.state is RungState.PASS
+    end, _ = run(context_of(NOW, policy=VerifyPolicy.CI_PARITY))  # without a base nothing says it was built
+    assert (end.state, end.reason) == (RungState.INCONCLUSIVE, "backend_unavailable")
+    assert end.next == "/env/bin/python -m pip install 'hatchling>=1.5'"
 
 
 def test_a_module_left_out_of_the_wheel_is_red() -> None:
