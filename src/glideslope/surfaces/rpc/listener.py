@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from contextlib import suppress
 
 from glideslope.errors import StateUnavailable
 from glideslope_fast.talk import check_private, peer
@@ -40,13 +41,18 @@ class Listener:
                 path=path,
             ) from error
 
+    def is_there(self) -> bool:
+        """Whether the socket still stands where it was put."""
+        try:
+            return _identity(self.path) == self._identity
+        except OSError:
+            return False
+
     def remove(self) -> None:
         """Takes the socket out of the file system, unless another stands there by now."""
-        try:
-            if _identity(self.path) == self._identity:
+        if self.is_there():
+            with suppress(FileNotFoundError):
                 os.unlink(self.path)
-        except FileNotFoundError:
-            pass
 
 
 def admitted(connected: socket.socket) -> bool:

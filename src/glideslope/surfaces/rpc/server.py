@@ -17,11 +17,11 @@ from glideslope.adapters.settings import folder_reader, load_settings, user_sett
 from glideslope.adapters.state import StateFolder
 from glideslope.errors import GlideslopeError, InternalError
 from glideslope.surfaces.rpc.connection import Connection
-from glideslope.surfaces.rpc.listener import Listener, admitted
+from glideslope.surfaces.rpc.door import Door, Owned, keep
+from glideslope.surfaces.rpc.listener import admitted
 from glideslope.surfaces.rpc.message import refused
 from glideslope.surfaces.rpc.service import ServedEngine, Service
-from glideslope_fast.place import socket_path
-from glideslope_fast.talk import MAX_REQUEST_BYTES
+from glideslope_fast.place import LOCK, socket_path
 
 FINISH_S = 5.0  # for clients to take their last frames
 CLOSE_S = 1.0
@@ -55,7 +55,6 @@ async def serve(state: StateFolder, build: Build, *, idle_s: float, ready: Calla
     path = socket_path(state.root, os.environ)
     async with build(state.root, socket=path) as engine:
         service = Service(engine, idle_s=idle_s)
-        listener = Listener(path)
         connections: dict[Connection, asyncio.Task[None]] = {}
 
         async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -73,17 +72,21 @@ async def serve(state: StateFolder, build: Build, *, idle_s: float, ready: Calla
                 del connections[connection]
                 service.left()
 
-        server = await asyncio.start_unix_server(accept, sock=listener.socket, limit=MAX_REQUEST_BYTES)
+        door = Door(path, accept)
+        await door.open()
         _end_on_signals(service)
-        idle = asyncio.create_task(service.end_when_idle())
+        owned = Owned((os.path.join(state.root, LOCK), state.journal))
+        watches = [
+            asyncio.create_task(work) for work in (service.end_when_idle(), keep(service, door, owned))
+        ]
         try:
             ready()
             _LOGGER.info("process %d serves %s at %s", os.getpid(), state.root, path)
             await service.ending.wait()
         finally:
-            idle.cancel()
-            listener.remove()
-            server.close()
+            for watch in watches:
+                watch.cancel()
+            door.close()
         await engine.close()
         # Only now is the last event journaled; whoever listens still gets it.
         service.final_seq = engine.last_seq
