@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
+from pathlib import Path
 
 import pytest
 
-from glideslope.engine.actions import Cancel, Cancelled, GetStatus, Last
+from glideslope.engine.actions import Cancel, Cancelled, GetStatus, Last, Started, Status, Test
 from glideslope.errors import ProfileRefused
 from glideslope.model.event import AgentRunCompleted, AgentVerifyEpochCurrent, AgentVerifyEpochStale
 from glideslope.model.result import RungState, StaleReason, Verdict
 from glideslope.model.rung import Rung, VerifyPolicy
 from glideslope.model.settings import SandboxProfile
 from glideslope.model.snapshot import BaseReason
-from glideslope.testing.rig import Rig, git
+from glideslope.testing.rig import Rig, git, open_rig
 
 pytestmark = pytest.mark.process
 
@@ -171,3 +173,52 @@ async def test_a_call_can_tighten_the_profile_and_never_loosen_it(rig: Rig) -> N
     with pytest.raises(ProfileRefused, match="read_only"):
         await rig.start(policy=VerifyPolicy.MINIMAL, sandbox=SandboxProfile.READ_ONLY)
     assert rig.events() == []
+
+
+async def test_the_first_verify_of_an_edited_main_compares_with_head_what_only_reads_code(rig: Rig) -> None:
+    (rig.repo / "value.py").write_text("VALUE = 9\n")
+    rig.toolchain.reached = True
+    run = await rig.verify(policy=VerifyPolicy.STANDARD)
+    bases = {rung: context.base for rung, context in rig.toolchain.contexts}
+    assert bases[Rung.DIAGNOSE] is not None and bases[Rung.BUILD] is not None
+    assert bases[Rung.SCOPED] is None
+    assert run.base_reason is BaseReason.NONE
+
+
+async def test_content_that_was_shown_green_again_is_the_next_base(rig: Rig) -> None:
+    first = await rig.verify(policy=VerifyPolicy.MINIMAL)
+    (rig.repo / "value.py").write_text("VALUE = 6\n")
+    await rig.verify(policy=VerifyPolicy.MINIMAL)
+    (rig.repo / "value.py").write_text("VALUE = 1\n")
+    again = await rig.verify(policy=VerifyPolicy.MINIMAL)
+    assert again.rungs[0].cached_from == first.id
+    (rig.repo / "value.py").write_text("VALUE = 7\n")
+    run = await rig.verify(policy=VerifyPolicy.MINIMAL)
+    assert run.base_snapshot == first.snapshot
+
+
+async def test_last_and_status_follow_the_newest_verify_not_a_test_of_chosen_files(rig: Rig) -> None:
+    rig.toolchain.code = "raise SystemExit(1)"
+    red = await rig.verify(policy=VerifyPolicy.MINIMAL)
+    rig.toolchain.code = "pass"
+    started = await rig.engine.act(Test(caller=rig.caller(), nodeids=("value.py",)))
+    assert isinstance(started, Started)
+    assert (await rig.wait(started)).verdict is Verdict.GREEN
+    status = await rig.engine.act(GetStatus(caller=rig.caller()))
+    assert isinstance(status, Status)
+    assert (status.last_run_id, status.last_verdict) == (red.id, "red")
+
+
+async def test_an_engine_that_was_killed_leaves_a_run_whose_rungs_are_known(
+    repo: Path, tmp_path: Path
+) -> None:
+    async with open_rig(repo, tmp_path / "state") as rig:
+        rig.toolchain.code = "import time; time.sleep(60)"
+        started = await rig.start(policy=VerifyPolicy.STANDARD)
+        await running(rig)
+        copy = tmp_path / "copy"
+        shutil.copytree(tmp_path / "state", copy, ignore=shutil.ignore_patterns("trees"))
+    async with open_rig(repo, copy) as after:
+        run = after.journal.run(started.run_id)
+    assert run is not None and run.verdict is Verdict.DIED
+    assert [one.state for one in run.rungs] == [RungState.DIED, RungState.PENDING, RungState.PENDING]

@@ -18,6 +18,7 @@ import threading
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -25,12 +26,14 @@ import msgspec
 from glideslope import codec
 from glideslope.adapters.state import unavailable
 from glideslope.errors import StateUnavailable, Undecodable, UnknownId
+from glideslope.machines.views import with_rung
 from glideslope.model.event import (
     AgentEnvironmentTaskChanged,
     AgentEnvironmentTaskCompleted,
     AgentEnvironmentTaskDied,
     AgentRunCompleted,
     AgentRunStarted,
+    AgentVerifyRungChanged,
     Event,
     Recorded,
 )
@@ -416,6 +419,14 @@ def _follow_up(database: sqlite3.Connection, recorded: Recorded) -> None:
                     _packed(run),
                 ),
             )
+        case AgentVerifyRungChanged(run_id=run_id, result=result):
+            row = database.execute(
+                "SELECT run FROM runs WHERE id = ? AND NOT completed", (run_id,)
+            ).fetchone()
+            if row is not None:
+                known = codec.decode(Run, msgspec.json.decode(row[0]))
+                told = replace(known, rungs=with_rung(known.rungs, result))
+                database.execute("UPDATE runs SET run = ? WHERE id = ?", (_packed(told), run_id))
         case AgentEnvironmentTaskChanged(task_id=task):
             database.execute("INSERT OR REPLACE INTO open_tasks VALUES (?, ?)", (task, recorded.seq))
         case AgentEnvironmentTaskCompleted(task_id=task) | AgentEnvironmentTaskDied(task_id=task):

@@ -146,6 +146,11 @@ class Climb:
             ),
         )
 
+    @property
+    def reached_by_tests(self) -> bool:
+        """Whether any test depends on the change, as far as it was laid out."""
+        return any(facts.reached_by_tests for facts in self._facts.values())
+
     def base(self, rung: Rung) -> ChosenBase:
         """The base of a rung, as the run reports it: that of its first touched project."""
         grounds = [self._ground(rung, project) for project in self._wanted()]
@@ -297,6 +302,7 @@ class Climb:
         cached = await asyncio.to_thread(self._cached, rung, project)
         if cached is not None:
             end = shown_again(cached)
+            self.proofs.append(self._renewed(cached))
             return ProjectEnd(project=project.name, end=end, duration_ms=0, cached_from=cached.run)
         try:
             end = await self._drive(rung, project)
@@ -341,6 +347,11 @@ class Climb:
 
     def _proves(self, rung: Rung) -> bool:
         return self._errand.action == "verify" and not self._errand.paths and not self._errand.nodeids
+
+    def _renewed(self, proof: RungProof) -> RungProof:
+        """The same proof as of now: what was shown again is the newest base."""
+        git = self._survey.snapshot.git
+        return replace(proof, at=self._kit.clock.utc_now(), git_head=git.head if git else None)
 
     def _proof(self, rung: Rung, project: Project, end: ProjectRung) -> RungProof:
         snapshot = self._survey.snapshot

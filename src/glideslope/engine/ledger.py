@@ -10,6 +10,8 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 
+from glideslope.machines.ladder import max_rung_reached
+from glideslope.machines.views import with_rung
 from glideslope.model.event import (
     AgentRunCompleted,
     AgentRunPhaseChanged,
@@ -53,9 +55,8 @@ class Ledger:
 
     def note_rung(self, result: RungResult) -> None:
         """Puts a rung's result in its place and tells about it."""
-        others = tuple(rung for rung in self._run.rungs if rung.rung is not result.rung)
-        rungs = sorted((*others, result), key=lambda one: one.rung.height)
-        self._run = replace(self._run, rungs=tuple(rungs))
+        rungs = with_rung(self._run.rungs, result)
+        self._run = replace(self._run, rungs=rungs, max_rung_reached=max_rung_reached(rungs))
         self._send(AgentVerifyRungChanged(run_id=self._run.id, result=result))
 
     def close(

@@ -27,6 +27,9 @@ from glideslope.model.settings import SandboxProfile
 from glideslope.ports.clock import Clock
 from glideslope.ports.journal import Journal
 
+VERIFY = "verify"
+RECENT_RUNS = 50  # how far back the newest verify is looked for
+
 
 class Readings:
     """The read side of the engine."""
@@ -93,10 +96,16 @@ class Readings:
             UnknownId: There is none yet.
         """
         question = await asyncio.to_thread(self._surveyor.question, caller)
-        runs = self._journal.runs(scope=question.workspace.scope, limit=1)
-        if not runs:
+        newest = self._newest(question.workspace.scope)
+        if newest is None:
             raise UnknownId("nothing was verified here yet", next="glideslope verify")
-        return self.known(runs[0].id)
+        return newest
+
+    def _newest(self, scope: Scope) -> Run | None:
+        """The newest verify; where there is none among the recent runs, the newest of any kind."""
+        runs = self._journal.runs(scope=scope, limit=RECENT_RUNS)
+        newest = next((run for run in runs if run.action == VERIFY), next(iter(runs), None))
+        return self.known(newest.id) if newest else None
 
     async def runs(self, action: ListRuns) -> RunList:
         """A page of the runs of the caller's worktree."""
@@ -119,9 +128,9 @@ class Readings:
             question = await asyncio.to_thread(self._surveyor.question, action.caller)
         except NoWorkspace:
             return self._status_of(None, None)
-        runs = self._journal.runs(scope=question.workspace.scope, limit=1)
-        if runs:
-            return self._status_of(question, await self._look(runs[0], action.caller))
+        newest = self._newest(question.workspace.scope)
+        if newest is not None:
+            return self._status_of(question, await self._look(newest, action.caller))
         try:
             return self._status_of(question, await self._driver(question).survey(question))
         except GlideslopeError:
@@ -142,8 +151,7 @@ class Readings:
 
     def _status_of(self, question: Question | None, survey: Survey | None) -> Status:
         scope = question.workspace.scope if question else None
-        runs = self._journal.runs(scope=scope, limit=1) if scope else ()
-        last = self.known(runs[0].id) if runs else None
+        last = self._newest(scope) if scope else None
         active = [one.ledger.run for driver in self._drivers.values() for one in driver.active]
         queue = self._runner.queue
         states = [(ticket, "queued") for ticket in queue.waiting]

@@ -63,14 +63,16 @@ class ActiveRun:
         required = plan.required or Rung.DIAGNOSE
         base = self.climb.base(required).base
         planned = any(one.rung.height >= Rung.SCOPED.height for one in plan.rungs)
+        unreached = not planned and plan.policy is VerifyPolicy.STANDARD and not self.climb.reached_by_tests
         self.ledger.amend(
             required_rung=plan.required,
             base_snapshot=base.snapshot,
             base_reason=base.reason,
             changed_paths=self.climb.changed_paths(required),
-            note="" if planned or plan.policy is not VerifyPolicy.STANDARD else NO_TEST_REACHES,
-            rungs=tuple(RungResult(rung=one.rung, state=RungState.PENDING) for one in plan.rungs),
+            note=NO_TEST_REACHES if unreached else "",
         )
+        for result in ladder.settle(plan, ()):
+            self.ledger.note_rung(result)
 
 
 class ScopeDriver:
@@ -357,7 +359,8 @@ class ScopeDriver:
 
     async def _end(self, effect: epoch.EndRun, active: ActiveRun) -> None:
         await self._runner.wait_run_gone(active.id)
-        rungs = tuple(_stopped(active, result) for result in effect.results)
+        reason = effect.stale.reason if effect.stale else effect.cancelled
+        rungs = tuple(_stopped(active, result, reason) for result in effect.results)
         self._close(active, effect.verdict, rungs, stale=effect.stale, cancelled=effect.cancelled)
 
     # A run without one
@@ -424,12 +427,11 @@ class ScopeDriver:
         )
 
 
-def _stopped(active: ActiveRun, result: RungResult) -> RungResult:
+def _stopped(active: ActiveRun, result: RungResult, reason: StaleReason | CancelReason | None) -> RungResult:
     """A rung that was running when its run was ended shows as cancelled, not as never begun."""
     known = next((rung for rung in active.ledger.run.rungs if rung.rung is result.rung), result)
     if result.state is RungState.PENDING and known.state in (RungState.RUNNING, RungState.CANCELLED):
-        reason = active.executor.stopped or CancelReason.REQUESTED
-        return replace(known, state=RungState.CANCELLED, reason=reason)
+        return replace(known, state=RungState.CANCELLED, reason=reason or CancelReason.REQUESTED)
     return result
 
 

@@ -129,14 +129,15 @@ def _told(
         case AgentRunPhaseChanged() if going_on:
             return replace(seen, phase=event.phase)
         case AgentVerifyRungChanged() if going_on:
-            return replace(seen, run=replace(seen.run, rungs=_with_rung(seen.run.rungs, event.result)))
+            return replace(seen, run=replace(seen.run, rungs=with_rung(seen.run.rungs, event.result)))
         case AgentRunCompleted() if going_on:
             return replace(seen, run=event.run, phase=None)
         case _:
             return seen
 
 
-def _with_rung(rungs: Iterable[RungResult], result: RungResult) -> tuple[RungResult, ...]:
+def with_rung(rungs: Iterable[RungResult], result: RungResult) -> tuple[RungResult, ...]:
+    """Puts a rung's result in its place, cheapest first; what was known of the rung is replaced."""
     others = [known for known in rungs if known.rung is not result.rung]
     return tuple(sorted([*others, result], key=lambda known: known.rung.height))
 
