@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from glideslope.machines.card import ASCII, LINES_AT_MOST, UNICODE, view_epoch, view_status
-from glideslope.model.ids import CommitId, EnvironmentKey, EpochId, RunId, Scope, SnapshotId, TreeId
+from glideslope.model.ids import CommitId, EnvironmentKey, EpochId, LogRef, RunId, Scope, SnapshotId, TreeId
 from glideslope.model.result import (
     CancelReason,
     Diagnostic,
@@ -95,6 +95,7 @@ def test_a_green_run_reads_as_documented() -> None:
         "  ✓ build.affected      0.1s   import smoke 2 modules\n"
         "  ✓ test.scoped         0.9s   12 of 953 tests\n"
         "  — test.full                  not required\n"
+        "Run a1b2c3d4\n"
         "Reasoning 4.2s · Environment 1.5s (0.9s overlapped) · Blocked 0.6s\n"
         "Status: green (standard) · required test.scoped · reached test.scoped"
     )
@@ -178,24 +179,46 @@ def test_a_rung_that_waits_in_a_run_that_goes_on_is_not_called_unreached() -> No
     )
 
 
-def test_a_failed_rung_lists_new_findings_then_advice_in_quickfix_form_and_no_known_ones() -> None:
-    result = RungResult(
-        rung=Rung.DIAGNOSE,
-        state=RungState.FAIL,
-        diagnostics=(
-            replace(FINDING, path="0.py", state=FindingState.ADVISORY, severity=Severity.WARNING),
-            replace(FINDING, state=FindingState.KNOWN, code="OLD"),
-            FINDING,
-            replace(FINDING, line=0, column=0),
-        ),
-        next="glideslope diagnose a.py",
-    )
-    assert view_epoch(with_rung(result))[3:7] == (
+ADVICE = replace(FINDING, path="0.py", state=FindingState.ADVISORY, severity=Severity.WARNING, blocking=False)
+KNOWN = replace(FINDING, state=FindingState.KNOWN, code="OLD", blocking=False)
+FAILED = RungResult(
+    rung=Rung.DIAGNOSE,
+    state=RungState.FAIL,
+    diagnostics=(ADVICE, KNOWN, FINDING, replace(FINDING, line=0, column=0)),
+    log_ref=LogRef("ruff-12ab"),
+    next="glideslope diagnose a.py",
+)
+
+
+def test_a_failed_rung_lists_what_decided_it_and_how_to_see_the_rest() -> None:
+    assert view_epoch(with_rung(FAILED))[3:8] == (
         "      a.py:3:7: error F821 undefined name",
         "      a.py: error F821 undefined name",
-        "      0.py:3:7: warning F821 undefined name (advisory)",
+        "      2 more findings that decide nothing: glideslope run a1b2c3d4 --all",
+        "      log: glideslope log ruff-12ab",
         "      next: glideslope diagnose a.py",
     )
+
+
+def test_all_findings_are_listed_where_that_is_asked_for_below_a_pass_too() -> None:
+    lines = view_epoch(with_rung(FAILED), show_all=True)
+    assert lines[3:8] == (
+        "      0.py:3:7: warning F821 undefined name (advisory)",
+        "      a.py:3:7: error OLD undefined name (known)",
+        "      a.py:3:7: error F821 undefined name",
+        "      a.py: error F821 undefined name",
+        "      log: glideslope log ruff-12ab",
+    )
+    many = replace(passed(Rung.DIAGNOSE, 84, "fine"), diagnostics=(ADVICE,) * (LINES_AT_MOST + 1))
+    shown = view_epoch(with_rung(many), show_all=True)
+    assert sum("(advisory)" in line for line in shown) == LINES_AT_MOST + 1
+
+
+def test_the_log_of_what_died_is_named_and_that_of_a_pass_is_not() -> None:
+    died = RungResult(rung=Rung.SCOPED, state=RungState.DIED, log_ref=LogRef("pytest-1"))
+    assert "      log: glideslope log pytest-1" in view_epoch(with_rung(died, Verdict.DIED))
+    fine = replace(passed(Rung.SCOPED, 84, "fine"), log_ref=LogRef("pytest-1"))
+    assert "log:" not in text(with_rung(fine))
 
 
 def test_a_pass_lists_no_findings_and_no_next_step() -> None:
@@ -204,23 +227,25 @@ def test_a_pass_lists_no_findings_and_no_next_step() -> None:
 
 
 def test_known_findings_are_listed_where_they_decide() -> None:
-    known = replace(FINDING, state=FindingState.KNOWN)
+    counts = replace(KNOWN, configured=True)
     result = RungResult(
-        rung=Rung.COMPILE, state=RungState.FAIL, reason="known_failures", diagnostics=(FINDING, known)
+        rung=Rung.COMPILE, state=RungState.FAIL, reason="known_failures", diagnostics=(ADVICE, KNOWN, counts)
     )
     assert view_epoch(with_rung(result))[3:6] == (
         "  ✗ compile.project            known failures",
-        "      a.py:3:7: error F821 undefined name (known)",
-        "  — build.affected             not required",
+        "      a.py:3:7: error OLD undefined name (known)",
+        "      2 more findings that decide nothing: glideslope run a1b2c3d4 --all",
     )
 
 
-def test_failing_tests_name_place_node_id_and_message_and_known_ones_are_marked_even_below_a_pass() -> None:
+def test_failing_tests_name_node_id_place_and_message_and_known_ones_are_marked_even_below_a_pass() -> None:
     known = replace(TEST, failure_class=FailureClass.KNOWN, line=0, message="")
-    result = replace(passed(Rung.DIAGNOSE, 1, ""), tests=TestCounts(failing=(TEST, known)))
-    assert view_epoch(with_rung(result))[3:5] == (
-        "      tests/t.py:12 tests/t.py::test_a assert 3 == 4",
-        "      tests/t.py tests/t.py::test_a (known)",
+    inherited = replace(TEST, path="tests/base.py")
+    result = replace(passed(Rung.DIAGNOSE, 1, ""), tests=TestCounts(failing=(TEST, inherited, known)))
+    assert view_epoch(with_rung(result))[3:6] == (
+        "      tests/t.py::test_a, line 12: assert 3 == 4",
+        "      tests/t.py::test_a, tests/base.py:12: assert 3 == 4",
+        "      tests/t.py::test_a (known)",
     )
 
 
@@ -247,8 +272,31 @@ def test_a_died_run_blames_no_test_names_suspects_and_offers_a_retry() -> None:
         "      line 8",
         "  Retry: glideslope verify standard",
     )
-    without_rung = view_epoch(replace(GREEN, rungs=(), verdict=Verdict.DIED, next="glideslope daemon status"))
-    assert "  Retry: glideslope daemon status" in without_rung
+
+
+@pytest.mark.parametrize(
+    "rungs",
+    [
+        (),
+        (RungResult(rung=Rung.SCOPED, state=RungState.DIED, reason="engine_died"),),
+        (RungResult(rung=Rung.SCOPED, state=RungState.DIED, reason="state_unavailable"),),
+    ],
+)
+def test_what_broke_on_our_side_puts_no_code_under_suspicion(rungs: tuple[RungResult, ...]) -> None:
+    run = replace(GREEN, rungs=rungs, verdict=Verdict.DIED, next="glideslope daemon status")
+    assert "  Retry: glideslope daemon status" in view_epoch(run)
+    assert "import-time" not in text(run)
+
+
+def test_a_rung_the_run_never_came_to_is_not_called_unneeded() -> None:
+    ended_before_the_plan = replace(
+        GREEN, rungs=(), required_rung=None, max_rung_reached=None, verdict=Verdict.DIED
+    )
+    assert text(ended_before_the_plan).count("not reached") == len(Rung)
+    cut_off = replace(GREEN, rungs=GREEN.rungs[:1], verdict=Verdict.DIED)
+    assert [line.split()[-1] for line in view_epoch(cut_off)[3:7]] == ["reached"] * 3 + ["required"]
+    opened = replace(GREEN, rungs=(), required_rung=None, verdict=None)
+    assert text(opened).count("not planned yet") == len(Rung)
 
 
 @pytest.mark.parametrize(
@@ -286,6 +334,64 @@ def test_a_cancelled_run_says_who_ended_it() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("run", "why"),
+    [
+        (
+            replace(
+                with_rung(
+                    RungResult(rung=Rung.SCOPED, state=RungState.INCONCLUSIVE, reason="no_covering_test"),
+                    Verdict.INCONCLUSIVE,
+                ),
+                note="other paths changed too",
+            ),
+            "test.scoped: no covering test · other paths changed too",
+        ),
+        (
+            replace(
+                with_rung(
+                    RungResult(rung=Rung.DIAGNOSE, state=RungState.SKIPPED, reason="nothing changed"),
+                    Verdict.INCONCLUSIVE,
+                ),
+                base_snapshot=SnapshotId("s1-ba"),
+            ),
+            "nothing changed against s1-ba",
+        ),
+        (
+            with_rung(
+                RungResult(rung=Rung.FULL, state=RungState.NOT_PERMITTED, reason="only by name"),
+                Verdict.REFUSED,
+            ),
+            "test.full: only by name",
+        ),
+        (
+            with_rung(
+                RungResult(rung=Rung.BUILD, state=RungState.DIED, summary="signal 11\nmore"), Verdict.DIED
+            ),
+            "build.affected: signal 11",
+        ),
+        (
+            replace(
+                GREEN,
+                verdict=Verdict.STALE,
+                stale=Staleness(reason=StaleReason.WRITE_IN_EPOCH, paths=("a.py",)),
+            ),
+            "something was written to a.py",
+        ),
+    ],
+)
+def test_the_status_line_says_why_it_is_neither_green_nor_red(run: Run, why: str) -> None:
+    assert view_status(run).split(" · ", 3)[3] == why
+
+
+def test_the_next_step_of_a_run_is_shown_once() -> None:
+    capped = replace(GREEN, verdict=Verdict.INCONCLUSIVE, next="glideslope verify")
+    assert view_epoch(capped)[-4] == "next: glideslope verify"
+    rung = RungResult(rung=Rung.SCOPED, state=RungState.INCONCLUSIVE, next="glideslope verify")
+    assert text(replace(capped, rungs=(rung,))).count("next:") == 1
+    assert "next:" not in text(replace(capped, verdict=Verdict.DIED))
+
+
 def test_what_was_not_measured_is_a_dash_and_never_zero() -> None:
     alone = TimeReport(wall_ms=20, environment_ms=20, overlapped_ms=0)
     assert view_epoch(replace(GREEN, time=alone))[-2] == "Reasoning — · Environment 0.0s"
@@ -318,5 +424,5 @@ def test_other_actions_show_only_their_own_rungs_and_no_policy() -> None:
         "  If it was the code: import-time code, a crash in a C extension, or a plugin loop.\n"
         "  Retry: glideslope diagnose\n"
         "Reasoning — · Environment —\n"
-        "Status: died · reached none"
+        "Status: died · reached none · diagnose.files: died"
     )

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from glideslope.machines.ladder import KNOWN_FAILURES
+from glideslope.errors import EnvironmentBroken, StateUnavailable, SubstrateUnavailable
+from glideslope.machines.ladder import KNOWN_FAILURES, counts_when_known
+from glideslope.machines.recovery import CAUSE as ENGINE_DIED
 from glideslope.model.result import (
     Diagnostic,
     FailureClass,
@@ -77,7 +79,12 @@ ASCII = Glyphs(
 
 
 def view_epoch(
-    run: Run, *, current: bool = True, glyphs: Glyphs = UNICODE, show_time: bool = True
+    run: Run,
+    *,
+    current: bool = True,
+    glyphs: Glyphs = UNICODE,
+    show_time: bool = True,
+    show_all: bool = False,
 ) -> tuple[str, ...]:
     """Draws a run, ended or not.
 
@@ -86,16 +93,19 @@ def view_epoch(
         current: Whether the workspace still holds what the run is about.
         glyphs: `UNICODE` or `ASCII`.
         show_time: Whether to say where the time went.
+        show_all: Whether to list every finding and failing test, also those that decide nothing.
 
     Returns:
-        Lines without line ends: header, snapshot, rungs with what they found, alerts, time, status.
+        Lines without line ends: header, snapshot, rungs with what they found, alerts, run, time, status.
     """
     return (
         _header(run, glyphs),
         _snapshot(run, glyphs),
-        *(line for rung in _rungs(run) for line in _rung_lines(run, rung, glyphs)),
+        *(line for rung in _rungs(run) for line in _rung_lines(run, rung, glyphs, show_all)),
         *_died_alert(run, glyphs),
         *_stale_alert(run, current, glyphs),
+        *_next_step(run, current),
+        *((f"Run {_short(run)}",) if run.epoch else ()),
         *((_time(run.time, glyphs),) if show_time else ()),
         view_status(run, current=current, glyphs=glyphs),
     )
@@ -110,9 +120,41 @@ def view_status(run: Run, *, current: bool = True, glyphs: Glyphs = UNICODE) -> 
     parts.append(f"reached {run.max_rung_reached.value if run.max_rung_reached else 'none'}")
     if run.cancelled is not None and run.verdict is Verdict.CANCELLED:
         parts.append(f"reason {run.cancelled.value}")
-    if run.note:
-        parts.append(run.note)
+    parts += [why for why in (_why(run, current, glyphs), _first_line(run.note)) if why]
     return f"Status: {_joined(parts, glyphs)}"
+
+
+def _why(run: Run, current: bool, glyphs: Glyphs) -> str:
+    """Why it is neither green nor red, in words; nothing where the rungs or the note say it."""
+    if run.stale is not None:
+        return _why_stale(run.stale, glyphs)
+    if not current and run.verdict is not None:
+        return OTHER_CONTENT
+    state = _BEHIND.get(run.verdict) if run.verdict else None
+    if run.verdict is Verdict.INCONCLUSIVE and all(one.state is RungState.SKIPPED for one in run.rungs):
+        return f"nothing changed against {run.base_snapshot or glyphs.dash}" if run.rungs else ""
+    rung = next((result for result in run.rungs if result.state is state), None)
+    if rung is None:
+        return ""
+    return (
+        f"{rung.rung.value}: {_first_line(rung.reason.replace('_', ' ') or rung.summary) or rung.state.value}"
+    )
+
+
+OTHER_CONTENT = "the workspace holds other content now"
+_BEHIND = {
+    Verdict.INCONCLUSIVE: RungState.INCONCLUSIVE,
+    Verdict.REFUSED: RungState.NOT_PERMITTED,
+    Verdict.DIED: RungState.DIED,
+}
+
+
+def _next_step(run: Run, current: bool) -> Iterator[str]:
+    """What to do, where no alert has said it."""
+    retry = run.stale is not None or not current or run.verdict is Verdict.DIED
+    said = {result.next for result in run.rungs if result.state is not RungState.PASS}
+    if run.next and run.verdict is not None and not retry and run.next not in said:
+        yield f"next: {run.next}"
 
 
 def _verdict(run: Run, current: bool) -> str:
@@ -128,8 +170,13 @@ def _header(run: Run, glyphs: Glyphs) -> str:
     parts = [run.action.capitalize()]
     if run.action == "verify":
         parts.append(run.policy.value)
-    parts.append(f"epoch {run.epoch[:4]}" if run.epoch else f"run {run.id[:8]}")
+    parts.append(f"epoch {run.epoch[:4]}" if run.epoch else f"run {_short(run)}")
     return _joined(parts, glyphs)
+
+
+def _short(run: Run) -> str:
+    """Enough of its id for every command that takes one."""
+    return run.id[:8]
 
 
 def _snapshot(run: Run, glyphs: Glyphs) -> str:
@@ -149,16 +196,38 @@ def _rungs(run: Run) -> Iterator[tuple[Rung, RungResult | None]]:
             yield rung, found.get(rung)
 
 
-def _rung_lines(run: Run, shown: tuple[Rung, RungResult | None], glyphs: Glyphs) -> Iterator[str]:
+def _rung_lines(
+    run: Run, shown: tuple[Rung, RungResult | None], glyphs: Glyphs, show_all: bool
+) -> Iterator[str]:
     rung, result = shown
     if result is None:
-        yield _rung_line(glyphs.dash, rung, None, "not required")
+        yield _rung_line(glyphs.dash, rung, None, _says_absent(run, rung))
         return
     yield _rung_line(glyphs.states[result.state], rung, result.duration_ms, _says(run, result, glyphs))
-    yield from _limited([_finding(found) for found in _shown_findings(result)], glyphs)
-    yield from _limited([_test(test) for test in (result.tests.failing if result.tests else ())], glyphs)
-    if result.next is not None and result.state is not RungState.PASS:
+    most = None if show_all else LINES_AT_MOST
+    findings = result.diagnostics if show_all else _deciding(result)
+    yield from _limited([_finding(found) for found in findings], glyphs, most)
+    failing = result.tests.failing if result.tests else ()
+    yield from _limited([_test(test) for test in failing], glyphs, most)
+    if result.state is RungState.PASS:
+        return
+    if result.state in _WITH_HINTS and (hidden := len(result.diagnostics) - len(findings)):
+        yield f"{_INDENT}{_counted(hidden, 'more finding')} that decide nothing: glideslope run {_short(run)} --all"
+    if result.state in _WITH_HINTS and result.log_ref:
+        yield f"{_INDENT}log: glideslope log {result.log_ref}"
+    if result.next is not None:
         yield f"{_INDENT}next: {result.next}"
+
+
+_WITH_HINTS = frozenset({RungState.FAIL, RungState.DIED})
+
+
+def _says_absent(run: Run, rung: Rung) -> str:
+    """Of a rung that no result speaks of: outside the plan, or a run that ended before it was planned."""
+    if run.verdict is None and not run.rungs:
+        return "not planned yet"
+    height = run.required_rung.height if run.required_rung else -1
+    return "not reached" if not run.rungs or rung.height <= height else "not required"
 
 
 def _rung_line(glyph: str, rung: Rung, duration_ms: int | None, text: str) -> str:
@@ -180,15 +249,13 @@ def _says(run: Run, result: RungResult, glyphs: Glyphs) -> str:
     return _joined([part for part in parts if part], glyphs)
 
 
-def _shown_findings(result: RungResult) -> Sequence[Diagnostic]:
-    """New ones before advisory ones; known ones only where they decide; none below a pass."""
+def _deciding(result: RungResult) -> Sequence[Diagnostic]:
+    """The findings a rung did not pass because of; none below a pass."""
     if result.state is RungState.PASS:
         return ()
-    shown = [FindingState.NEW, FindingState.ADVISORY]
     if result.state is RungState.FAIL and result.reason == KNOWN_FAILURES:
-        shown = [FindingState.KNOWN]
-    found = [finding for finding in result.diagnostics if finding.state in shown]
-    return sorted(found, key=lambda finding: shown.index(finding.state))
+        return [found for found in result.diagnostics if counts_when_known(found)]
+    return [found for found in result.diagnostics if found.blocking and found.state is FindingState.NEW]
 
 
 def _finding(found: Diagnostic) -> str:
@@ -198,16 +265,19 @@ def _finding(found: Diagnostic) -> str:
 
 
 def _test(test: TestCase) -> str:
+    """The node id whole, and the line; the path only where it is not that of the node id."""
+    place = "" if test.nodeid.partition("::")[0] == test.path else test.path
+    line = (f"{place}:{test.line}" if place else f"line {test.line}") if test.line else place
+    said = _first_line(test.message)
     mark = "" if test.failure_class is FailureClass.NEW else f" ({test.failure_class.value})"
-    place = f"{test.path}:{test.line}" if test.line else test.path
-    return f"{place} {test.nodeid} {_first_line(test.message)}".rstrip() + mark
+    return f"{test.nodeid}{f', {line}' if line else ''}{f': {said}' if said else ''}{mark}"
 
 
-def _limited(lines: Sequence[str], glyphs: Glyphs) -> Iterator[str]:
-    for line in lines[:LINES_AT_MOST]:
+def _limited(lines: Sequence[str], glyphs: Glyphs, most: int | None) -> Iterator[str]:
+    for line in lines[:most]:
         yield _INDENT + line
-    if len(lines) > LINES_AT_MOST:
-        yield f"{_INDENT}{glyphs.more} and {len(lines) - LINES_AT_MOST} more"
+    if most is not None and len(lines) > most:
+        yield f"{_INDENT}{glyphs.more} and {len(lines) - most} more"
 
 
 def _died_alert(run: Run, glyphs: Glyphs) -> Iterator[str]:
@@ -216,10 +286,17 @@ def _died_alert(run: Run, glyphs: Glyphs) -> Iterator[str]:
     if died is None and run.verdict is not Verdict.DIED:
         return
     yield f"{glyphs.states[RungState.DIED]} The environment died; this says nothing about the code."
-    yield "  If it was the code: import-time code, a crash in a C extension, or a plugin loop."
+    if died is not None and died.reason not in _NEVER_THE_CODE:
+        yield "  If it was the code: import-time code, a crash in a C extension, or a plugin loop."
     for line in _tail(died):
         yield f"{_INDENT}{line}"
     yield f"  Retry: {_retry(run)}"
+
+
+# What broke on our side, before a tool could.
+_NEVER_THE_CODE = frozenset(
+    {ENGINE_DIED, *(kind.code for kind in (EnvironmentBroken, StateUnavailable, SubstrateUnavailable))}
+)
 
 
 def _tail(died: RungResult | None) -> Sequence[str]:
@@ -231,7 +308,7 @@ def _stale_alert(run: Run, current: bool, glyphs: Glyphs) -> Iterator[str]:
     if run.stale is not None:
         why = _why_stale(run.stale, glyphs)
     elif not current:
-        why = "the workspace holds other content now"
+        why = OTHER_CONTENT
     else:
         return
     yield f"{glyphs.stale} Not verified on the current snapshot: {why}."

@@ -14,7 +14,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from glideslope.model.result import FailureClass, FindingState, RungResult, RungState, Severity, Verdict
+from glideslope.model.result import (
+    Diagnostic,
+    FailureClass,
+    FindingState,
+    RungResult,
+    RungState,
+    Severity,
+    Verdict,
+)
 from glideslope.model.rung import RUNGS, LadderPlan, PlannedRung, Rung, VerifyPolicy
 
 NO_CODE_CHANGE = "no code change"
@@ -187,12 +195,14 @@ def harden(policy: VerifyPolicy, results: Iterable[RungResult]) -> tuple[RungRes
 
 
 def _has_known_faults(result: RungResult) -> bool:
-    findings = any(
-        found.configured and found.state is FindingState.KNOWN and found.severity is Severity.ERROR
-        for found in result.diagnostics
-    )
+    findings = any(counts_when_known(found) for found in result.diagnostics)
     failing = result.tests.failing if result.tests else ()
     return findings or any(test.failure_class is FailureClass.KNOWN for test in failing)
+
+
+def counts_when_known(found: Diagnostic) -> bool:
+    """Whether a finding counts under a demanding policy although the base had it."""
+    return found.configured and found.state is FindingState.KNOWN and found.severity is Severity.ERROR
 
 
 def fold_verdict(

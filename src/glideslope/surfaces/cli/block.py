@@ -8,12 +8,13 @@ from glideslope.adapters.settings import folder_reader, merge_settings, user_set
 from glideslope.engine.actions import RunView
 from glideslope.machines.card import view_epoch, view_status
 from glideslope.machines.settings.merge import Merged
-from glideslope.model.result import Verdict
+from glideslope.model.result import RungResult, RungState, Verdict
+from glideslope.model.run import Run
 from glideslope.surfaces.cli.app import App
 from glideslope.surfaces.wire.run import wire_run
 
 
-def show_run(app: App, view: RunView, *, explain: bool = False) -> None:
+def show_run(app: App, view: RunView, *, explain: bool = False, show_all: bool = False) -> None:
     """Shows a run in the form that was asked for."""
     output = app.output
     if not output.is_text:
@@ -22,7 +23,15 @@ def show_run(app: App, view: RunView, *, explain: bool = False) -> None:
         output.lines([view_status(view.run, current=view.current, glyphs=output.glyphs)])
     else:
         show_time = _settings(app, view.run.scope).settings.environment.time_accounting.show_in_chat
-        output.lines(view_epoch(view.run, current=view.current, glyphs=output.glyphs, show_time=show_time))
+        output.lines(
+            view_epoch(
+                view.run,
+                current=view.current,
+                glyphs=output.glyphs,
+                show_time=show_time,
+                show_all=show_all,
+            )
+        )
         if explain:
             output.lines(explained(view))
 
@@ -53,13 +62,19 @@ def _settings(app: App, scope: str) -> Merged:
     )
 
 
+def _state(run: Run, rung: RungResult) -> str:
+    if rung.state is RungState.PENDING and run.verdict is not None:
+        return "not reached"
+    return rung.state.value.replace("_", " ")
+
+
 def explained(view: RunView) -> Iterator[str]:
     """Why the rungs did what they did: the change, its base, and each rung's own."""
     run = view.run
     yield f"Change against {run.base_snapshot or 'nothing'} ({run.base_reason.value.replace('_', ' ')}):"
     yield from (f"  {path}" for path in run.changed_paths or ("no path differs",))
     for rung in run.rungs:
-        said = [rung.state.value.replace("_", " ")]
+        said = [_state(run, rung)]
         if rung.reason:
             said.append(rung.reason.replace("_", " "))
         if rung.cached_from:

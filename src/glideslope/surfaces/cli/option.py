@@ -84,6 +84,12 @@ def run_options(command: Command) -> Command:
     return command
 
 
+def all_option(command: Command) -> Command:
+    """Whether the block lists what decides nothing too."""
+    help_text = "List every finding and failing test, also known and advisory ones."
+    return click.option("--all", "show_all", is_flag=True, help=help_text)(command)
+
+
 def policy_options(command: Command) -> Command:
     """The policy, as argument or as option."""
     command = click.option(

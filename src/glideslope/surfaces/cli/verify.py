@@ -9,6 +9,7 @@ from glideslope.surfaces.cli.app import App
 from glideslope.surfaces.cli.block import ending, show_run
 from glideslope.surfaces.cli.follow import start_and_wait, start_only
 from glideslope.surfaces.cli.option import (
+    all_option,
     caller_for,
     common,
     one_policy,
@@ -30,6 +31,7 @@ from glideslope.surfaces.wire.word import read_profile
 @click.option("--no-cache", is_flag=True, help="Run every rung, also those that passed on this content.")
 @click.option("--watch", is_flag=True, help="Verify again whenever the workspace has changed.")
 @click.option("--explain", is_flag=True, help="Say why each rung did what it did.")
+@all_option
 @run_options
 @common(streams=True)
 @click.pass_obj
@@ -50,6 +52,7 @@ def command(
     watch: bool,
     no_cache: bool,
     explain: bool,
+    show_all: bool,
 ) -> int:
     """Climb the ladder on the current snapshot.
 
@@ -69,21 +72,21 @@ def command(
         no_cache=no_cache,
     )
     if watch:
-        return _watch(app, action, wait=wait, tied=tie, explain=explain)
+        return _watch(app, action, wait=wait, tied=tie, explain=explain, show_all=show_all)
     if not wait:
-        show_run(app, start_only(app, action), explain=explain)
+        show_run(app, start_only(app, action), explain=explain, show_all=show_all)
         return 0
     view = start_and_wait(app, action, tied=tie)
     app.exit_code = ending(app, view)
-    show_run(app, view, explain=explain)
+    show_run(app, view, explain=explain, show_all=show_all)
     return app.exit_code
 
 
-def _watch(app: App, action: Verify, *, wait: bool, tied: bool, explain: bool) -> int:
+def _watch(app: App, action: Verify, *, wait: bool, tied: bool, explain: bool, show_all: bool) -> int:
     from glideslope.surfaces.cli.watch import watch
 
     if not wait:
         raise click.UsageError("--watch waits: leave --no-wait out")
     if app.output.mode is Mode.JSON:
         raise click.UsageError("--watch answers more than once: use --ndjson")
-    return watch(app, action, tied=tied, explain=explain)
+    return watch(app, action, tied=tied, explain=explain, show_all=show_all)

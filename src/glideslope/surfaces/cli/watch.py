@@ -15,7 +15,7 @@ from glideslope.surfaces.session import expect
 LOOK_EVERY_S = 0.25
 
 
-def watch(app: App, action: Verify, *, tied: bool, explain: bool) -> int:
+def watch(app: App, action: Verify, *, tied: bool, explain: bool, show_all: bool) -> int:
     """Verifies, waits for the workspace to change and to be quiet again, and verifies anew.
 
     The engine says when a run no longer speaks of the workspace; from then on its content is looked
@@ -32,7 +32,7 @@ def watch(app: App, action: Verify, *, tied: bool, explain: bool) -> int:
         view = start_and_wait(app, action, tied=tied)
         app.exit_code = ending(app, view)
         app.output.again()
-        show_run(app, view, explain=explain)
+        show_run(app, view, explain=explain, show_all=show_all)
         app.output.note("watching: interrupt to end")
         try:
             _wait_for_change(app, view)
