@@ -6,6 +6,7 @@ import os
 import sys
 
 from glideslope_fast.status import try_status
+from glideslope_fast.streams import fill_missing
 
 
 def main() -> int:
@@ -14,6 +15,7 @@ def main() -> int:
     Returns:
         The exit code.
     """
+    fill_missing()
     if try_status(sys.argv[1:], os.environ):
         return 0
     from glideslope.surfaces.cli import main as command_line

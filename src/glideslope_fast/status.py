@@ -29,10 +29,16 @@ def try_status(arguments: Sequence[str], environ: Mapping[str, str]) -> bool:
         envelope = _ask(_caller(environ), environ)
     except (OSError, ValueError):
         return False
-    if envelope is None:
+    return envelope is not None and _printed(envelope)
+
+
+def _printed(envelope: str) -> bool:
+    """Whether it could be written; the full command line says why it could not."""
+    try:
+        sys.stdout.write(envelope + "\n")
+        sys.stdout.flush()
+    except OSError:
         return False
-    sys.stdout.write(envelope + "\n")
-    sys.stdout.flush()
     return True
 
 

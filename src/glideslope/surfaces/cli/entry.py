@@ -14,9 +14,9 @@ from typing import TextIO
 
 import click
 
-from glideslope.errors import GlideslopeError
+from glideslope.errors import EnvironmentBroken, GlideslopeError
 from glideslope.surfaces.cli.app import App
-from glideslope.surfaces.cli.output import Mode, Output
+from glideslope.surfaces.cli.output import Mode, Output, OutputLost, discard
 from glideslope.surfaces.cli.words import variable
 from glideslope.surfaces.session import Connect
 from glideslope.surfaces.wire.envelope import CANCELLED, USAGE, WireError, wire_error
@@ -152,6 +152,10 @@ def _guarded(app: App, arguments: Sequence[str]) -> int:
         return _parsed(app, arguments)
     except BrokenPipeError:
         raise
+    except OutputLost as lost:
+        _discard_stdout()
+        app.output.error(wire_error(EnvironmentBroken(str(lost))))
+        return EnvironmentBroken.exit_code
     except GlideslopeError as error:
         if error.exit_code == INTERNAL:
             return _internal(app, error)
@@ -246,6 +250,5 @@ def _current_folder() -> str:
 
 
 def _discard_stdout() -> None:
-    """Whoever read our output has gone: nothing more is written, not even at exit."""
-    with contextlib.suppress(OSError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    """Whoever read our output has gone, or it cannot be written: no more is, not even at exit."""
+    discard(sys.stdout)

@@ -6,7 +6,9 @@ exactly one, whatever happens; with `--ndjson` the events come before it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from enum import Enum
 from typing import TextIO
 
@@ -20,6 +22,10 @@ class Mode(Enum):
     TEXT = "text"
     JSON = "json"
     NDJSON = "ndjson"
+
+
+class OutputLost(Exception):
+    """Standard output cannot be written, so the result can be told to nobody."""
 
 
 class Output:
@@ -67,19 +73,21 @@ class Output:
     def lines(self, lines: Iterable[str]) -> None:
         """Writes lines of text; nothing in the JSON modes."""
         if self.is_text:
-            self._out.writelines(line + "\n" for line in lines)
-            self._out.flush()
+            with _telling():
+                self._out.writelines(line + "\n" for line in lines)
+                self._out.flush()
 
     def raw(self, content: bytes) -> None:
         """Writes bytes as they are; nothing in the JSON modes."""
         if self.is_text:
-            self._out.flush()
-            buffer = getattr(self._out, "buffer", None)
-            if buffer is None:
-                self._out.write(content.decode("utf-8", "backslashreplace"))
-            else:
-                buffer.write(content)
-                buffer.flush()
+            with _telling():
+                self._out.flush()
+                buffer = getattr(self._out, "buffer", None)
+                if buffer is None:
+                    self._out.write(content.decode("utf-8", "backslashreplace"))
+                else:
+                    buffer.write(content)
+                    buffer.flush()
 
     def note(self, line: str) -> None:
         """Writes a line to standard error; nothing when quiet."""
@@ -107,17 +115,46 @@ class Output:
     def _write_utf8(self, text: str) -> None:
         """JSON is UTF-8, whatever the locale says."""
         buffer = getattr(self._out, "buffer", None)
-        if buffer is None:
-            self._out.write(text)
-            self._out.flush()
-        else:
-            self._out.flush()
-            buffer.write(text.encode("utf-8"))
-            buffer.flush()
+        with _telling():
+            if buffer is None:
+                self._out.write(text)
+                self._out.flush()
+            else:
+                self._out.flush()
+                buffer.write(text.encode("utf-8"))
+                buffer.flush()
 
     def _to_err(self, text: str) -> None:
-        self._err.write(text)
-        self._err.flush()
+        try:
+            self._err.write(text)
+            self._err.flush()
+        except OSError:
+            discard(self._err)  # nobody can be told that nobody can be told
+
+
+def discard(stream: TextIO) -> None:
+    """Sends what is still to come on a stream nowhere; Python would try again at exit, and fail."""
+    with suppress(OSError):
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, stream.fileno())
+        os.close(null)
+
+
+@contextmanager
+def _telling() -> Iterator[None]:
+    """Around every write of results: what keeps them from being written is no mistake of ours.
+
+    Raises:
+        OutputLost: Standard output cannot be written; not where its reader has just gone.
+    """
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputLost(
+            f"standard output cannot be written ({error.strerror or error}): send it elsewhere, and ask again"
+        ) from error
 
 
 def _can_show(stream: TextIO, glyphs: Glyphs) -> bool:
