@@ -115,16 +115,19 @@ def idle_backends(state: str) -> list[str]:
         names = sorted(os.listdir(root))
     except FileNotFoundError:
         return []
-    found = []
-    for name in names:
-        folder = os.path.join(root, name)
-        limit_s = IDLE_S if _is_complete(folder) else ABANDONED_S
-        lock = _lock_of(folder, fcntl.LOCK_EX)
-        if lock is not None:
-            if time.time() - os.stat(folder).st_mtime > limit_s:
-                found.append(name)
-            os.close(lock)
-    return found
+    return [name for name in names if _is_idle(os.path.join(root, name))]
+
+
+def _is_idle(folder: str) -> bool:
+    limit_s = IDLE_S if _is_complete(folder) else ABANDONED_S
+    if time.time() - os.stat(folder).st_mtime <= limit_s:
+        return False
+    if not os.path.exists(os.path.join(folder, "lock")):
+        return True  # killed before it had one; making it now would make the folder look used
+    lock = _lock_of(folder, fcntl.LOCK_EX)
+    if lock is not None:
+        os.close(lock)
+    return lock is not None
 
 
 def drop_backend(state: str, name: str) -> bool:

@@ -22,6 +22,7 @@ from typing import Any, Dict, List, Set
 from urllib.parse import unquote
 
 _SAID = ("Collecting ", "Downloading ", "Installing ")
+_WRONG = "ERROR: "
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://)[^/@\s]+@")
 _NO_PIP = 3
 _BUNDLED = "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); runpy.run_module('pip', run_name='__main__', alter_sys=True)"
@@ -80,8 +81,8 @@ def fill(command: List[str], folder: str, requirements: List[str], tell: Any) ->
             sys.stderr.flush()
             if line.startswith(_SAID):
                 tell({"say": line[:200]})
-            if line.startswith("ERROR: ") or (line and not last.startswith("ERROR: ")):
-                last = line
+            if line.startswith(_WRONG) or (line and not last.startswith(_WRONG)):
+                last = "" if line == "ERROR: Exception:" else line  # then the end of the traceback tells
         code = process.wait()
     return {"ok": True} if code == 0 else {"ok": False, "message": last[:1000] or "pip failed"}
 
