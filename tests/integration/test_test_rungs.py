@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.integration.rungs import context_of, drive, interpreter, write
 
+from glideslope.model.project import Project
 from glideslope.model.result import FailureClass, RungState, Selection
 from glideslope.model.rung import VerifyPolicy
 from glideslope.ports.toolchain import Context, ProjectRung
@@ -331,3 +332,48 @@ def test_pytest_suites_without_pytest_are_inconclusive(tmp_path: Path) -> None:
     assert (rung.state, rung.reason) == (RungState.INCONCLUSIVE, "tool_missing")
     assert rung.next is not None
     assert rung.next.endswith("-m pip install pytest")
+
+
+CHECKS = """
+import pytest
+def pytest_collect_file(parent, file_path):
+    if file_path.suffix == ".check":
+        return Checks.from_parent(parent, path=file_path)
+class Checks(pytest.File):
+    def collect(self):
+        yield Check.from_parent(self, name="check")
+class Check(pytest.Item):
+    def runtest(self):
+        assert "bad" not in self.path.read_text()
+"""
+
+
+def test_what_a_conftest_collects_from_other_files_runs_with_any_selection(tmp_path: Path) -> None:
+    base = {
+        **INI,
+        "conftest.py": CHECKS,
+        "a.py": "A = 1\n",
+        "test_a.py": "import a\ndef test_a(): pass\n",
+        "test_b.py": "def test_b(): pass\n",
+        "one.check": "good",
+    }
+    rung, _ = scoped_run(tmp_path, base, {**base, "a.py": "A = 2\n"})
+    assert (rung.state, rung.summary) == (RungState.PASS, "1 of 2 test files, 2 passed")
+
+
+def test_tests_of_a_project_inside_are_left_to_it(tmp_path: Path) -> None:
+    inner = {
+        "inner/pyproject.toml": "[project]\nname = 'i'\nversion = '1'\n",
+        "inner/test_i.py": "def test_i(): pass\n",
+    }
+    base = {
+        "pyproject.toml": "[project]\nname = 'o'\nversion = '1'\n",
+        "a.py": "A = 1\n",
+        "test_a.py": "import a\ndef test_a(): pass\n",
+        **inner,
+    }
+    both = tuple(
+        Project(name=name, root=root, toolchain="python") for name, root in ((".", ""), ("inner", "inner"))
+    )
+    rung, _ = scoped_run(tmp_path, base, {**base, "a.py": "A = 2\n"}, projects=both, project=both[0])
+    assert (rung.state, rung.summary) == (RungState.PASS, "1 of 1 test file, 1 passed")

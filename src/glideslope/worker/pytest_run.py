@@ -1,6 +1,6 @@
 """Runs pytest as `python -m pytest` would, and streams what happens to a descriptor.
 
-    python pytest_run.py --report-fd N [--only-from-stdin] [--steady] -- PYTEST ARGUMENTS
+    python pytest_run.py --report-fd N [--only-from-stdin | --but-from-stdin] [--steady] -- PYTEST ARGUMENTS
 
 The stream is one JSON object a line, each with a `kind`:
 
@@ -17,6 +17,8 @@ Options of our own:
 
     --only-from-stdin  collect only the files listed on standard input, ended by NUL, relative to
                        the current directory; everything else about collection stays as it is
+    --but-from-stdin   collect all but the files and folders listed there; what a plug-in collects from
+                       other files is kept, since nobody outside can tell what it depends on
     --steady           ignore options that end a run early or reorder it, and name those in `session`
 
 The run must not be able to tell: no option, module, plugin name or warning is added, the script's
@@ -226,7 +228,11 @@ def steady(options: Any) -> list[str]:
 
 
 def plugin_for(
-    pytest: Any, recorder: Recorder, selection: Optional[tuple[set[str], set[str]]], keep_steady: bool
+    pytest: Any,
+    recorder: Recorder,
+    selection: Optional[tuple[set[str], set[str]]],
+    keep_steady: bool,
+    all_but: bool = False,
 ) -> object:
     """Builds the plugin object around a recorder."""
     emit = recorder.emit
@@ -310,6 +316,8 @@ def plugin_for(
         by_init = int(pytest.__version__.split(".")[0]) < 8
 
         def is_wanted(collection_path: Any) -> bool:
+            if all_but:
+                return str(collection_path) not in files
             if by_init and collection_path.name == "__init__.py" and str(collection_path.parent) in folders:
                 return True
             return str(collection_path) in files or str(collection_path) in folders
@@ -329,14 +337,15 @@ def main(arguments: list[str]) -> int:
     """Runs; returns pytest's exit status."""
     ours, theirs = arguments[: arguments.index("--")], arguments[arguments.index("--") + 1 :]
     reporter = stream.Reporter(int(ours[ours.index("--report-fd") + 1]))
-    selection = stream.read_selection() if "--only-from-stdin" in ours else None
+    all_but = "--but-from-stdin" in ours
+    selection = stream.read_selection() if all_but or "--only-from-stdin" in ours else None
     sys.argv[1:] = theirs
     stream.become("pytest.__main__")
 
     import pytest  # the project's own
 
     recorder = Recorder(reporter, os.getcwd())
-    plugin = plugin_for(pytest, recorder, selection, "--steady" in ours)
+    plugin = plugin_for(pytest, recorder, selection, "--steady" in ours, all_but)
     code = int(pytest.main(list(theirs), plugins=[plugin]))
     try:
         sys.stdout.flush()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from glideslope.errors import UnknownId
 from glideslope.model.paths import RepoPath, is_beneath
 from glideslope.model.result import RungState
 from glideslope.ports.toolchain import Command, Context, ProjectRung, Side
+from glideslope.toolchains.python.selection import Selected
 from glideslope.toolchains.python.units import PytestConfig
 
 _OLDEST_PYTEST = 7
@@ -81,6 +82,30 @@ def files_command(
     return replace(command, label=label, side=side)
 
 
+def selection_commands(
+    context: Context, config: PytestConfig, chosen: Selected, label: Callable[[int], str]
+) -> tuple[Command, ...]:
+    """Runs the chosen test files, in as few processes as cap and isolation allow.
+
+    The first process leaves out the files that were not chosen instead of naming those that were:
+    what a plug-in or a conftest collects from files that are no test files to us runs always.
+    """
+    parts = batches(context, chosen.selected)
+    commands = [files_command(context, config, files, label=label(len(files))) for files in parts]
+    if context.interpreter.has("pytest"):
+        others = tuple(path for path in chosen.units if path not in set(parts[0]))
+        nested = tuple(
+            RepoPath(other.root)
+            for other in context.projects
+            if other != context.project and context.project.holds(other.root)
+        )
+        first = pytest_command(
+            context, neutral_options(context, config), but=(*others, *nested), all_but=True, steady=True
+        )
+        commands[0] = replace(first, label=label(len(parts[0])))
+    return tuple(commands)
+
+
 def neutral_options(context: Context, config: PytestConfig) -> tuple[str, ...]:
     """Options that take back what `addopts` may ask of plugins that change how tests run."""
     options: list[str] = []
@@ -108,7 +133,13 @@ def neutral_options(context: Context, config: PytestConfig) -> tuple[str, ...]:
 
 
 def pytest_command(
-    context: Context, arguments: tuple[str, ...], *, files: tuple[RepoPath, ...] = (), steady: bool = False
+    context: Context,
+    arguments: tuple[str, ...],
+    *,
+    files: tuple[RepoPath, ...] = (),
+    but: tuple[RepoPath, ...] = (),
+    all_but: bool = False,
+    steady: bool = False,
 ) -> Command:
     """A run of pytest.
 
@@ -116,13 +147,16 @@ def pytest_command(
         context: What is verified.
         arguments: Arguments for pytest.
         files: The only files to collect from; none: all that pytest collects by itself.
+        but: Files and folders to leave out, with `all_but`.
+        all_but: Whether to collect everything but those, instead of only `files`.
         steady: Whether options that end a run early, repeat or shuffle are switched off.
 
     Returns:
         The command.
     """
-    options = (*(("--only-from-stdin",) if files else ()), *(("--steady",) if steady else ()))
-    return _run(context, "pytest_run.py", options, arguments, files)
+    chosen = "--but-from-stdin" if all_but else "--only-from-stdin" if files else ""
+    options = (*((chosen,) if chosen else ()), *(("--steady",) if steady else ()))
+    return _run(context, "pytest_run.py", options, arguments, but if all_but else files)
 
 
 def unittest_command(context: Context, files: tuple[RepoPath, ...], names: tuple[str, ...] = ()) -> Command:

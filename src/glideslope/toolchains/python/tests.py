@@ -40,10 +40,9 @@ from glideslope.toolchains.python.endings import Case, progress, stderr_tail
 from glideslope.toolchains.python.graph import ImportGraph
 from glideslope.toolchains.python.module import Memo
 from glideslope.toolchains.python.runs import (
-    batches,
-    files_command,
     neutral_options,
     pytest_command,
+    selection_commands,
     unable,
     unittest_command,
 )
@@ -78,11 +77,7 @@ def scoped(context: Context, memo: Memo) -> Script:
         return cannot
     if not chosen.selected:
         return _nothing(context, chosen)
-    commands = tuple(
-        files_command(context, config, files, label=_files(len(files)))
-        for files in batches(context, chosen.selected)
-    )
-    outputs = yield commands
+    outputs = yield selection_commands(context, config, chosen, _files)
     ran = tuple(Ran.of(output) for output in outputs)
     before = yield from on_base(context, config, ran)
     return _Verdict(context, config, ran, before).rung(chosen, Selection.STATIC)
@@ -278,8 +273,12 @@ class _Verdict:
         )
 
     def _failing(self) -> tuple[TestCase, ...]:
-        cases = [self._test_case(failure) for failure in self._failures]
-        return tuple(sorted(cases, key=lambda case: (case.path, case.line, case.nodeid)))
+        """One entry per test: a test whose parts fail each by itself is named once, as new if any part is."""
+        cases: dict[str, TestCase] = {}
+        for case in map(self._test_case, self._failures):
+            if case.nodeid not in cases or case.failure_class is FailureClass.NEW:
+                cases[case.nodeid] = case
+        return tuple(sorted(cases.values(), key=lambda case: (case.path, case.line, case.nodeid)))
 
     def _test_case(self, failure: _Failure) -> TestCase:
         case, one = failure.case, failure.ran
