@@ -94,13 +94,8 @@ def selection_commands(
     commands = [files_command(context, config, files, label=label(len(files))) for files in parts]
     if context.interpreter.has("pytest"):
         others = tuple(path for path in chosen.units if path not in set(parts[0]))
-        nested = tuple(
-            RepoPath(other.root)
-            for other in context.projects
-            if other != context.project and context.project.holds(other.root)
-        )
         first = pytest_command(
-            context, neutral_options(context, config), but=(*others, *nested), all_but=True, steady=True
+            context, neutral_options(context, config), but=others, all_but=True, steady=True
         )
         commands[0] = replace(first, label=label(len(parts[0])))
     return tuple(commands)
