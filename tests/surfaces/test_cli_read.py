@@ -277,6 +277,7 @@ def test_prune_lists_before_it_removes(cli: Cli, engine: ScriptedEngine) -> None
     items = (
         PrunedItem(kind="tree", name="t1", size_bytes=1_500_000),
         PrunedItem(kind="log", name="l1", size_bytes=12),
+        PrunedItem(kind="runs", name="75 old runs", size_bytes=0),
     )
     engine.replies[Prune] = lambda action: Pruned(
         items=items, freed_bytes=1_500_012, state_bytes=3_000_000_000, applied=action.apply
@@ -285,6 +286,7 @@ def test_prune_lists_before_it_removes(cli: Cli, engine: ScriptedEngine) -> None
     assert shown.out.splitlines() == [
         "   1.5 MB  tree       t1",
         "     12 B  log        l1",
+        "           runs       75 old runs",
         "1.5 MB could be removed, 3.0 GB in the state folder",
     ]
     assert shown.err == "next: glideslope prune --apply\n"
@@ -343,7 +345,29 @@ def test_config_schema_is_json_schema(cli: Cli) -> None:
 def test_completion_scripts_are_printed(cli: Cli, shell: str) -> None:
     shown = cli("completion", shell)
     assert "_GLIDESLOPE_COMPLETE" in shown.out
+    assert "_GLIDE_COMPLETE" in shown.out
     assert cli("completion", shell, "--json").json["data"]["script"].strip() == shown.out.strip()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "next_step"),
+    [
+        (["verfy"], "did you mean verify?", "glideslope --help"),
+        (["xxyz"], "no command 'xxyz'", "glideslope --help"),
+        (["--json"], "options follow the command", "glideslope --help"),
+        (["log", "--tail"], "requires an argument", "glideslope log --help"),
+        (["test", "-k", "foo"], "by their node ids", "glideslope test --help"),
+        (["test", "--", "-k", "foo"], "by their node ids", "glideslope test --help"),
+    ],
+)
+def test_a_command_line_that_cannot_be_read_is_answered_with_what_may_have_been_meant(
+    cli: Cli, arguments: list[str], message: str, next_step: str
+) -> None:
+    shown = cli(arguments[0], "--json", *arguments[1:])
+    assert shown.code == 2
+    assert message in shown.json["error"]["message"]
+    assert "--version" not in shown.json["error"]["message"]
+    assert shown.json["error"]["next"] == next_step
 
 
 def _completed(cli: Cli, words: str, typed: str) -> list[str]:

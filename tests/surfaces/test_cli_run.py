@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import signal
 import threading
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from glideslope.engine.actions import (
     Diagnose,
     GetRun,
     GetStatus,
+    Last,
     RunView,
     Started,
     Status,
@@ -312,6 +314,29 @@ def test_ndjson_prints_the_events_of_the_run_and_the_envelope_last(cli: Cli, eng
     assert envelope["data"]["verdict"] == "green"
 
 
+def test_every_finding_is_shown_where_that_is_asked_for(cli: Cli, engine: ScriptedEngine) -> None:
+    engine.serve_run(red_run())
+    assert "(advisory)" not in cli("verify").out
+    engine.replies[Last] = RunView(run=red_run(), current=True)
+    for command in (["verify"], ["last"], ["run", RUN_ID]):
+        assert "F401 `os` imported but unused (advisory)" in cli(*command, "--all").out
+
+
+def test_what_a_run_never_came_to_is_explained_as_such(cli: Cli, engine: ScriptedEngine) -> None:
+    pending = RungResult(rung=Rung.FULL, state=RungState.PENDING)
+    engine.serve_run(replace(red_run(), rungs=(*red_run().rungs, pending)))
+    assert "test.full: not reached" in cli("verify", "--explain").out.splitlines()
+
+
+def test_diagnose_says_what_to_do_where_nothing_could_be_proved(cli: Cli, engine: ScriptedEngine) -> None:
+    rung = RungResult(
+        rung=Rung.DIAGNOSE, state=RungState.INCONCLUSIVE, reason="tool_missing", next="make it there"
+    )
+    engine.serve_run(green_run(action="diagnose", rungs=(rung,), verdict=Verdict.INCONCLUSIVE))
+    assert "next: make it there" in cli("diagnose").err.splitlines()
+    assert "diagnose.files: tool missing" in cli("diagnose", "--quiet").out
+
+
 def test_diagnose_prints_findings_as_editors_read_them(cli: Cli, engine: ScriptedEngine) -> None:
     scope = os.getcwd()
     engine.serve_run(replace(red_run(), action="diagnose", scope=scope))
@@ -574,6 +599,9 @@ def test_watch_verifies_again_once_the_workspace_has_changed_and_is_quiet(
     shown = cli("verify", "--watch")
     assert shown.code == 6
     assert shown.out.count("Verify · standard") == 2
+    second = shown.out.splitlines().index("Verify · standard · epoch 3f9a", 1)
+    assert shown.out.splitlines()[second - 2] == ""
+    assert re.fullmatch(r"\d\d:\d\d:\d\d", shown.out.splitlines()[second - 1])
     looks_in_a_window = 1.5 / 0.2
     assert looks[1] > 8 + looks_in_a_window - 1
 

@@ -28,10 +28,14 @@ def prune(storage: Storage, action: Prune, *, keep_runs: int) -> Pruned:
     """Lists what may go from the state folder; removes it where that was asked for."""
     kept = action.keep_runs if action.keep_runs is not None else keep_runs
     stored = storage.superfluous(keep_runs=kept)
-    freed = storage.remove(stored, keep_runs=kept) if action.apply else sum(one.size_bytes for one in stored)
+    before_bytes = storage.size_bytes()
+    freed_bytes = sum(one.size_bytes for one in stored)
+    if action.apply:
+        storage.remove(stored, keep_runs=kept)
+        freed_bytes = max(0, before_bytes - storage.size_bytes())
     return Pruned(
         items=tuple(PrunedItem(kind=one.kind, name=one.name, size_bytes=one.size_bytes) for one in stored),
-        freed_bytes=freed,
+        freed_bytes=freed_bytes,
         state_bytes=storage.size_bytes(),
         applied=action.apply,
     )

@@ -19,6 +19,6 @@ def command(context: click.Context, shell: str) -> None:
     For bash, add to ~/.bashrc:  eval "$(glideslope completion bash)"
     """
     app = context.ensure_object(App)
-    text = script(shell, context.find_root().info_name or "glideslope", context.find_root().command)
+    text = script(shell, context.find_root().command)
     app.output.lines(text.splitlines())
     app.output.data({"shell": shell, "script": text})

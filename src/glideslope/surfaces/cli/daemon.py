@@ -54,7 +54,7 @@ def stop(app: App, *, wait: bool) -> None:
                 f"the daemon (process {found.daemon.pid}) has not stopped: look into its log, or end it",
                 pid=found.daemon.pid,
             )
-    _show(app, connect)
+    _show(app, connect, stopped=found.daemon.pid if found is not None else None)
 
 
 @command.command("status")
@@ -65,7 +65,7 @@ def status(app: App) -> None:
     _show(app, DaemonConnect(environ=app.environ))
 
 
-def _show(app: App, connect: DaemonConnect) -> None:
+def _show(app: App, connect: DaemonConnect, *, stopped: int | None = None) -> None:
     found = connect.find()
     if found is not None:
         found.close()
@@ -82,7 +82,7 @@ def _show(app: App, connect: DaemonConnect) -> None:
         )
     )
     if daemon is None:
-        app.output.lines(["no daemon runs"])
+        app.output.lines(["no daemon runs" if stopped is None else f"stopped {stopped}"])
         return
     work = "at work" if daemon.busy else "idle"
     app.output.lines([f"daemon {daemon.pid}, version {daemon.version}, up {daemon.uptime_s:.0f} s, {work}"])

@@ -6,7 +6,7 @@ import click
 
 from glideslope.engine.actions import Diagnose, RunView
 from glideslope.machines.card import view_status
-from glideslope.model.result import Diagnostic, FindingState
+from glideslope.model.result import Diagnostic, FindingState, RungState
 from glideslope.surfaces.cli.app import App
 from glideslope.surfaces.cli.block import ending
 from glideslope.surfaces.cli.follow import start_and_wait, start_only
@@ -67,6 +67,9 @@ def _show(app: App, view: RunView) -> None:
     found.sort(key=lambda finding: (finding.path, finding.line, finding.column))
     output.lines(quickfix(finding, to_shown(app, view.run.scope, finding.path)) for finding in found)
     output.note(status)
+    for step in dict.fromkeys(rung.next for rung in view.run.rungs if rung.state is not RungState.PASS):
+        if step:
+            output.note(f"next: {step}")
 
 
 def quickfix(found: Diagnostic, path: str) -> str:

@@ -17,6 +17,7 @@ import click
 from glideslope.errors import EnvironmentBroken, GlideslopeError
 from glideslope.surfaces.cli.app import App
 from glideslope.surfaces.cli.output import Mode, Output, OutputLost, discard
+from glideslope.surfaces.cli.usage import no_command, wire_usage
 from glideslope.surfaces.cli.words import variable
 from glideslope.surfaces.session import Connect
 from glideslope.surfaces.wire.envelope import CANCELLED, USAGE, WireError, wire_error
@@ -59,6 +60,15 @@ class Commands(click.Group):
         module = importlib.import_module(f"glideslope.surfaces.cli.{cmd_name}")
         found: click.Command = module.command
         return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that the arguments name, and the rest of them."""
+        typed = args[0]
+        if typed not in COMMANDS and not typed.startswith("-") and not ctx.resilient_parsing:
+            raise no_command(typed, COMMANDS, ctx)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes the table without loading anything."""
@@ -162,7 +172,7 @@ def _guarded(app: App, arguments: Sequence[str]) -> int:
         app.output.error(wire_error(error))
         return error.exit_code
     except click.UsageError as error:
-        app.output.error(_usage(error))
+        app.output.error(wire_usage(error, app.output.action))
         return USAGE_EXIT
     except click.ClickException as error:
         app.output.error(WireError(code=USAGE, kind="request_error", message=error.format_message()))
@@ -200,14 +210,6 @@ def _invoked(app: App, program: str, arguments: Sequence[str]) -> int:
     except click.exceptions.Exit as end:
         code = end.exit_code
     return code if isinstance(code, int) and code else app.exit_code
-
-
-def _usage(error: click.UsageError) -> WireError:
-    path = error.ctx.command_path if error.ctx else "glideslope"
-    message = error.format_message()
-    if isinstance(error, click.exceptions.NoArgsIsHelpError):
-        message = "no command given"
-    return WireError(code=USAGE, kind="request_error", message=message, next=f"{path} --help")
 
 
 def _internal(app: App, error: BaseException) -> int:

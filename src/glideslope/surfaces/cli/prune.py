@@ -20,11 +20,20 @@ def command(app: App, *, apply: bool, keep_runs: int | None) -> None:
     answer = app.ask(Prune(apply=apply, keep_runs=keep_runs), Pruned)
     app.output.data(wire_pruned(answer))
     if not app.output.quiet:
-        app.output.lines(f"{_size(item.size_bytes):>9}  {item.kind:<10} {item.name}" for item in answer.items)
-    verb = "removed" if answer.applied else "could be removed"
-    app.output.lines([f"{_size(answer.freed_bytes)} {verb}, {_size(answer.state_bytes)} in the state folder"])
+        app.output.lines(
+            f"{_size(item.size_bytes) if item.size_bytes else '':>9}  {item.kind:<10} {item.name}"
+            for item in answer.items
+        )
+    app.output.lines([_sum(answer)])
     if answer.items and not answer.applied:
         app.output.note("next: glideslope prune --apply")
+
+
+def _sum(answer: Pruned) -> str:
+    if not answer.items:
+        return f"nothing to remove, {_size(answer.state_bytes)} in the state folder"
+    verb = "removed" if answer.applied else "could be removed"
+    return f"{_size(answer.freed_bytes)} {verb}, {_size(answer.state_bytes)} in the state folder"
 
 
 def _size(count: int) -> str:

@@ -12,8 +12,20 @@ from glideslope.surfaces.cli.option import caller_for, common, run_options
 from glideslope.surfaces.cli.place import to_node_ids
 from glideslope.surfaces.wire.word import read_profile
 
+NODE_IDS = "choose tests by their node ids, as in `glideslope test tests/test_a.py::test_b`"
 
-@click.command("test")
+
+class _Command(click.Command):
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        # Who knows pytest tries its options first.
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            message = f"no option {error.option_name!r}: {NODE_IDS}"
+            raise click.NoSuchOption(error.option_name, message, ctx=error.ctx) from error
+
+
+@click.command("test", cls=_Command)
 @click.argument("nodeids", nargs=-1, metavar="[NODEID]...")
 @click.option("--profile", "registered", metavar="ID", help="A test profile of the settings.")
 @click.option("--rerun-failed", is_flag=True, help="The tests that failed in the last run.")
@@ -41,6 +53,8 @@ def command(
     """
     if rerun_failed and nodeids:
         raise click.UsageError("--rerun-failed chooses the tests: name none")
+    if wrong := next((node for node in nodeids if node.startswith("-")), None):
+        raise click.UsageError(f"{wrong} is no node id, and no option of pytest is passed on: {NODE_IDS}")
     profile = read_profile(sandbox)
     action = Test(
         caller=caller_for(app, profile),

@@ -28,10 +28,14 @@ def watch(app: App, action: Verify, *, tied: bool, explain: bool, show_all: bool
         Interrupted: Twice while a run goes on.
     """
     window_s = _window_s(app)
+    shown = False
     while True:
         view = start_and_wait(app, action, tied=tied)
         app.exit_code = ending(app, view)
         app.output.again()
+        if shown:
+            app.output.lines(["", time.strftime("%H:%M:%S")])
+        shown = True
         show_run(app, view, explain=explain, show_all=show_all)
         app.output.note("watching: interrupt to end")
         try:

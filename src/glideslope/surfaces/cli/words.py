@@ -11,6 +11,7 @@ from glideslope.errors import GlideslopeError
 from glideslope.model.rung import POLICY_ALIASES, Rung, VerifyPolicy
 from glideslope.model.settings import SandboxProfile
 
+PROGRAMS = ("glideslope", "glide")
 SHELLS = ("bash", "zsh", "fish")
 
 
@@ -55,19 +56,18 @@ def _beginning(typed: str, items: list[CompletionItem]) -> list[CompletionItem]:
     return [item for item in items if str(item.value).startswith(typed)]
 
 
-def script(shell: str, program: str, root: click.Command) -> str:
-    """The script that makes a shell complete our words.
+def script(shell: str, root: click.Command) -> str:
+    """The script that makes a shell complete our words, after either name of the program.
 
     Args:
         shell: One of `SHELLS`.
-        program: Name the user types.
         root: The whole command line.
     """
     from click.shell_completion import get_completion_class
 
     kind = get_completion_class(shell)
     assert kind is not None, "the shell is one of ours"
-    return kind(root, {}, program, variable(program)).source()
+    return "\n".join(kind(root, {}, program, variable(program)).source() for program in PROGRAMS)
 
 
 def variable(program: str) -> str:
