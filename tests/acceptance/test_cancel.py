@@ -53,7 +53,7 @@ def test_cancel_returns_when_even_stubborn_processes_are_gone(repo: Repo) -> Non
     assert cancelled.rung("test.scoped")["state"] == "cancelled"
     assert mount_table() == mounts
     (repo.root / "test_stubborn.py").unlink()
-    repo.verify().expect("green")
+    repo.verify("minimal").expect("green")
 
 
 def test_an_interrupted_verify_cancels_its_run(repo: Repo) -> None:

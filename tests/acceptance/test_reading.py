@@ -49,9 +49,9 @@ def test_every_reading_command_answers_with_an_envelope_and_is_served(repo: Repo
 
 
 def test_last_and_run_exit_by_verdict_only_when_asked(repo: Repo) -> None:
-    repo.verify().expect("green")
-    repo.write({"tiny.py": BUG})
-    red = repo.verify().expect("red")
+    repo.verify("minimal").expect("green")
+    repo.write({"tiny.py": "def double(x:\n"})
+    red = repo.verify("minimal").expect("red")
 
     assert repo.call("last").exit_code == 0
     assert repo.call("last", "--exit-code").exit_code == 1
@@ -75,7 +75,7 @@ def test_the_journal_has_no_gap_and_ends_every_task_and_run_once(repo: Repo) -> 
 
 
 def test_events_while_waiting_are_lines_of_json_and_the_envelope_is_the_last(repo: Repo) -> None:
-    done = repo.desk.run(*repo.named("verify"), "--ndjson", cwd=repo.root)
+    done = repo.desk.run(*repo.named("verify", "minimal"), "--ndjson", cwd=repo.root)
 
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert done.returncode == 0
@@ -130,7 +130,6 @@ def test_a_person_reads_the_block_and_nothing_else_on_standard_output(repo: Repo
 
 
 def test_diagnose_answers_as_compilers_do(repo: Repo) -> None:
-    repo.verify().expect("green")
     repo.write({"tiny.py": "def double(x:\n    return x\n"})
 
     done = repo.desk.run(*repo.named("diagnose"), cwd=repo.root)
@@ -153,11 +152,11 @@ def test_chosen_tests_are_run_alone_and_failed_ones_again(repo: Repo) -> None:
 
 
 def test_prune_lists_first_and_removes_only_when_told(repo: Repo) -> None:
-    run = repo.verify().expect("green").data["run_id"]
+    run = repo.verify("minimal").expect("green").data["run_id"]
 
     listed = repo.call("prune", "--keep-runs", "200")
     applied = repo.call("prune", "--keep-runs", "200", "--apply")
 
     assert (listed.exit_code, applied.exit_code) == (0, 0)
     assert repo.call("run", run).data["verdict"] == "green"
-    repo.verify("--no-cache").expect("green")
+    repo.verify("minimal", "--no-cache").expect("green")
