@@ -149,7 +149,7 @@ def environments(desk: Desk) -> list[str]:
 
 
 def fetches(repo: Repo, answer: Answer) -> int:
-    return repo.tasks(answer.data["run_id"]).count("build.backend")
+    return repo.tasks(str(answer.data["run_id"])).count("build.backend")
 
 
 def test_a_backend_is_fetched_once_and_builds_without_network(

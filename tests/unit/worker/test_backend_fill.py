@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -65,14 +66,12 @@ def test_an_option_among_the_requirements_is_none(tmp_path: Path) -> None:
 def test_an_interpreter_without_pip_uses_the_one_for_new_environments(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    found = backend_fill.importlib.util.find_spec
-    monkeypatch.setattr(
-        backend_fill.importlib.util, "find_spec", lambda name: None if name == "pip" else found(name)
-    )
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "pip" else found(name))
     command = backend_fill.pip_command()
     if not command:
         pytest.skip("this interpreter has no bundled pip")
     done = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("pip ")
-    monkeypatch.setattr(backend_fill.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert backend_fill.pip_command() == []
