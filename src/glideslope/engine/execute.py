@@ -224,10 +224,24 @@ class Executor:
         return View(
             root=self._survey.workspace.scope,
             lease=lease,
-            carry=self._survey.carried,
+            carry=self._carried(order),
             visible=(order.interpreter.prefix, order.interpreter.executable, *backing.access.visible),
             profile=self._profile,
             isolation=self.isolation,
+        )
+
+    def _carried(self, order: _Order) -> tuple[str, ...]:
+        """Folders to bind from the live tree: none in which the content under test has files.
+
+        Bound over them, the live files would stand in for those of the snapshot, and of the base.
+        """
+        contents = [self._survey.snapshot.entries]
+        if order.command.side is Side.BASE and order.base.entries is not None:
+            contents.append(order.base.entries)
+        return tuple(
+            name
+            for name in self._survey.carried
+            if not any(path.startswith(f"{name}/") for content in contents for path in content)
         )
 
     async def _lease(self, order: _Order) -> TreeLease:
