@@ -11,7 +11,11 @@ CAN_RUN := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
 
 # The environment is bound to this folder (an editable install holds its path),
 # so a copied or moved checkout makes its own.
-READY := $(VENV)/.ready-$(shell pwd -P | cksum | cut -d ' ' -f 1)
+READY := $(VENV)/.ready
+PLACE := $(VENV)/.place
+ifneq ($(file < $(PLACE)),$(shell pwd -P))
+.PHONY: $(READY)
+endif
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo check format test test-long bench lock clean
@@ -42,11 +46,11 @@ $(READY): requirements/build.txt requirements/dev.txt pyproject.toml
 	    echo "no Python 3.11 or later (tried: $(CANDIDATES)): on Debian, apt-get install python3 python3-venv, or PYTHON=/path/to/python" >&2; \
 	  fi; exit 1; \
 	fi; \
-	echo "setting up $(VENV) with $$found"; "$$found" -m venv --clear $(VENV)
+	echo "setting up $(VENV) with $$found; this downloads packages and takes about a minute"; "$$found" -m venv --clear $(VENV)
 	@$(RUN) -m pip install -qq --disable-pip-version-check --require-hashes -r requirements/build.txt
 	@$(RUN) -m pip install -qq --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	@$(RUN) -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation --editable .
-	@touch $@
+	@pwd -P > $(PLACE); : > $@
 
 demo: $(READY)
 	@$(RUN) examples/demo.py

@@ -71,8 +71,10 @@ def test_a_folder_with_other_things_in_it_is_not_taken_over(tmp_path: Path) -> N
 def test_a_folder_where_a_file_stands_is_unavailable(tmp_path: Path) -> None:
     (tmp_path / "state").touch()
 
-    with pytest.raises(StateUnavailable, match="GLIDESLOPE_STATE_DIR"):
-        StateFolder.open(str(tmp_path / "state"))
+    for path in (tmp_path / "state", tmp_path / "state" / "below"):
+        with pytest.raises(StateUnavailable, match=r"not a folder.*GLIDESLOPE_STATE_DIR") as caught:
+            StateFolder.open(str(path))
+        assert caught.value.next is None  # there is nothing to prune
 
 
 def test_a_workspace_and_the_state_folder_must_not_lie_in_one_another(tmp_path: Path) -> None:

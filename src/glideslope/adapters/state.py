@@ -15,6 +15,11 @@ MIN_FREE_BYTES = 64 * 1024 * 1024
 
 def unavailable(error: OSError, path: str) -> StateUnavailable:
     """The error for a state folder that the system does not let us use, with what to do about it."""
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        return StateUnavailable(
+            f"the state folder cannot be used: {path} is not a folder, or lies below what is not one: {_ANOTHER}",
+            path=path,
+        )
     text = f"the state folder cannot be used: {error.strerror or error} ({path})"
     return StateUnavailable(f"{text}: free space there, or {_ANOTHER}", next="glideslope prune", path=path)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import threading
 from dataclasses import dataclass
 
@@ -89,7 +90,7 @@ def _repository(git: Git, folder: str) -> Workspace | None:
     if "dubious ownership" in done.err:
         raise NoWorkspace(
             f"git refuses {folder} because another user owns it: run "
-            f"`git config --global --add safe.directory {folder}`",
+            f"`git config --global --add safe.directory {shlex.quote(folder)}`",
             path=folder,
         )
     if "must be run in a work tree" in done.err or "cannot use bare repository" in done.err:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 
 from glideslope.engine.actions import Diagnosis, Doctor, HealthCheck
@@ -66,19 +67,20 @@ def _workspace(survey: Survey) -> HealthCheck:
 
 def _interpreter(survey: Survey, name: str) -> HealthCheck:
     found = survey.interpreters[name]
+    check = "interpreter" if name == "." else f"interpreter.{name}"  # "." is the project at the root
     if not isinstance(found, Interpreter):
-        return _broken(f"interpreter.{name}", found)
+        return _broken(check, found)
     version = ".".join(str(part) for part in found.version)
     effect = f"{found.executable} ({version}, by {found.how})"
     if found.has("pytest"):
         return HealthCheck(
-            id=f"interpreter.{name}", state="ok", effect=f"{effect}, pytest {found.distributions['pytest']}"
+            id=check, state="ok", effect=f"{effect}, pytest {found.distributions['pytest']}"
         )
     return HealthCheck(
-        id=f"interpreter.{name}",
+        id=check,
         state="degraded",
         effect=f"{effect}, without pytest: only unittest suites can run",
-        next=f"{found.executable} -m pip install pytest",
+        next=f"{shlex.quote(found.executable)} -m pip install pytest",
     )
 
 
