@@ -126,7 +126,7 @@ def read_session(lines: Iterable[bytes]) -> Session:
 def _record(line: bytes) -> Mapping[str, Any] | None:
     try:
         found = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):  # the latter for brackets without end
         return None
     return found if isinstance(found, dict) else None
 
