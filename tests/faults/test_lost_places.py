@@ -12,9 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from glideslope.adapters.lock import Owner, StateLock
 from glideslope.adapters.state import StateFolder
 from glideslope.engine.actions import Action, Answer
+from glideslope.errors import HostUnavailable
 from glideslope.model.event import Recorded
+from glideslope.surfaces.client import connect
 from glideslope.surfaces.rpc.door import Door, Owned, keep
 from glideslope.surfaces.rpc.service import Service
 
@@ -107,6 +110,18 @@ def test_a_daemon_whose_state_was_removed_ends(tmp_path: Path, name: str) -> Non
     owned.touch()
 
     assert asyncio.run(served(path, owned.unlink, (str(owned),)))[1]
+
+
+def test_an_owner_that_does_not_answer_is_named(tmp_path: Path) -> None:
+    state = StateFolder.open(str(tmp_path / "state")).root
+    lock = StateLock.acquire(state, Owner(pid=os.getpid(), version="1", socket=str(tmp_path / "gone.sock")))
+    environ = {"XDG_RUNTIME_DIR": str(tmp_path), "HOME": str(tmp_path)}
+    try:
+        with pytest.raises(HostUnavailable, match=f"process {os.getpid()} owns it") as silent:
+            connect(state, environ=environ, timeout_s=0.1)
+    finally:
+        lock.release()
+    assert silent.value.next == f"kill {os.getpid()}"
 
 
 def test_what_a_daemon_leaves_of_a_removed_state_folder_is_taken_over(tmp_path: Path) -> None:

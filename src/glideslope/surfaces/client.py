@@ -213,8 +213,7 @@ def connect(
     deadline = time.monotonic() + timeout_s
     while (client := _usable(state, environ, deadline)) is None:
         if time.monotonic() > deadline:
-            text = f"no daemon answers for {state}: look into {os.path.join(state, 'daemon.log')}"
-            raise HostUnavailable(text, path=state)
+            raise _silent(state)
         if is_owned(state):
             _require_socket(state)
             time.sleep(LOOK_S)  # the owner is starting, or stopping
@@ -328,6 +327,20 @@ def _failure(report: bytes, state: str) -> GlideslopeError | None:
         return _rebuilt(said)
     reason = last or f"look into {os.path.join(state, 'daemon.log')}"
     return HostUnavailable(f"the daemon ended while it started: {reason}", next="glideslope doctor")
+
+
+def _silent(state: str) -> HostUnavailable:
+    """The error for a state folder whose owner, where it has one, does not answer in time."""
+    log = os.path.join(state, "daemon.log")
+    pid = _owner(state).get("pid") if is_owned(state) else None
+    if pid is None:
+        return HostUnavailable(f"no daemon answers for {state}: look into {log}", path=state)
+    return HostUnavailable(
+        f"no daemon answers for {state}, but process {pid} owns it: look into {log}, then end that process",
+        next=f"kill {pid}",
+        path=state,
+        pid=pid,
+    )
 
 
 def _require_socket(state: str) -> None:
