@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 import time
+import venv
 import zipfile
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator
@@ -229,3 +230,20 @@ def test_a_folder_of_wheels_among_temporary_files_is_seen(
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "wheels"))
     repo.verify("ci_parity").expect("green")
     assert not links.asked.is_set()
+
+
+def test_nothing_of_the_project_runs_while_the_network_is_open(
+    own_desk: Desk, links: Links, tmp_path: Path
+) -> None:
+    links.open.set()
+    repo = a_repo(own_desk, links, tmp_path / "one")
+    # The environment has the project on its path, as after an editable install.
+    venv.create(tmp_path / "venv", with_pip=False)
+    (site,) = (tmp_path / "venv").glob("lib/python*/site-packages")
+    (site / "tiny.pth").write_text(f"{repo.root}\n")
+    trap = "import os\nif 'PIP_CONFIG_FILE' in os.environ:\n    os._exit(99)\n"
+    repo.commit(dict.fromkeys(["sitecustomize.py", "brotli.py", "brotlicffi.py", "keyring.py"], trap))
+    python = str(tmp_path / "venv" / "bin" / "python")
+    answer = repo.call("verify", "ci_parity", "--rung", "build.affected", "--python", python)
+    answer.expect("green")
+    assert fetches(repo, answer) == 1

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 from glideslope.engine.survey import Survey
 from glideslope.errors import EnvironmentBroken
 from glideslope.machines.index_access import IndexAccess
 from glideslope.model.project import Interpreter
 from glideslope.model.sandbox import Bind, Isolation
-from glideslope.ports.backends import BACKEND_ARGUMENT, BACKEND_AT, Backends
+from glideslope.ports.backends import BACKEND_ARGUMENT, BACKEND_AT, Backends, HeldBackend
 from glideslope.ports.toolchain import Command
 
 _PIP = "PIP_"
@@ -68,14 +69,17 @@ class RunBackends:
             return
         access = await asyncio.to_thread(self._access, interpreter)
         if command.index:
-            held = await asyncio.to_thread(self._backends.begin, command.backend, access)
+            held = await _take(
+                partial(self._backends.begin, command.backend, access),
+                partial(self._backends.finish, filled=False),
+            )
             backing = self._backing(held.folder, access, read_only=False)
             try:
                 yield backing
             finally:
                 await asyncio.to_thread(self._backends.finish, held, filled=backing.filled)
             return
-        held = await asyncio.to_thread(self._backends.hold, command.backend, access)
+        held = await _take(partial(self._backends.hold, command.backend, access), self._backends.release)
         try:
             yield self._backing(held.folder, None, read_only=True)
         finally:
@@ -92,3 +96,13 @@ class RunBackends:
             backing.at = BACKEND_AT
             backing.binds = (Bind(source=folder, target=BACKEND_AT, read_only=read_only, own=True),)
         return backing
+
+
+async def _take(take: Callable[[], HeldBackend], give_back: Callable[[HeldBackend], None]) -> HeldBackend:
+    """Takes hold of a folder; a caller that is cancelled meanwhile holds nothing."""
+    taking = asyncio.ensure_future(asyncio.to_thread(take))
+    try:
+        return await asyncio.shield(taking)
+    except asyncio.CancelledError:
+        give_back(await taking)
+        raise

@@ -1,6 +1,7 @@
 """Installs what a build asks for into one folder, with this interpreter's pip, and says how it went.
 
-`boot.py backend_fill REPORT_FD FOLDER REQUIREMENT...`. Only wheels are installed, so no program of a
+`boot.py backend_fill REPORT_FD PREFIX FOLDER REQUIREMENT...`; PREFIX is that of the interpreter's
+environment, and the interpreter was started without it (`-S`). Only wheels are installed, so no program of a
 package is run. Where packages come from is in the environment (`PIP_...`), never in the arguments;
 what pip prints is passed on to standard error without the credentials found there. Reports lines of
 JSON, the last of which tells the end:
@@ -21,25 +22,38 @@ import tempfile
 from typing import Any, Dict, List, Set
 from urllib.parse import unquote
 
+from .interpreter_facts import site_folders
+
 _SAID = ("Collecting ", "Downloading ", "Installing ")
 _WRONG = "ERROR: "
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://)[^/@\s]+@")
 _NO_PIP = 3
-_BUNDLED = "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); runpy.run_module('pip', run_name='__main__', alter_sys=True)"
+_RUN = """
+import runpy, sys
+sys.path.append(sys.argv.pop(1))
+runpy.run_module("pip", run_name="__main__", alter_sys=True)
+"""
 
 
-def pip_command() -> List[str]:
+def pip_command(prefix: str) -> List[str]:
     """How pip is started: the installed one, else the one an interpreter brings for new environments.
 
+    Without `site`: path files of an environment may lead into the project, and what is found there
+    (`sitecustomize`, or a module that pip can do without) would run with the network open.
+
+    Args:
+        prefix: Of the environment whose pip is meant.
+
     Returns:
-        The first arguments; empty where there is neither.
+        The first arguments; empty where there is no pip.
     """
-    if importlib.util.find_spec("pip") is not None:
-        return [sys.executable, "-I", "-m", "pip"]
+    found = (*site_folders(prefix), *site_folders(sys.base_prefix))
+    places = [folder for folder in found if os.path.isdir(os.path.join(folder, "pip"))]
     spec = importlib.util.find_spec("ensurepip")
-    folder = os.path.dirname(spec.origin) if spec is not None and spec.origin else ""
-    bundled = sorted(glob.glob(os.path.join(glob.escape(folder), "_bundled", "pip-*.whl"))) if folder else []
-    return [sys.executable, "-I", "-c", _BUNDLED, bundled[-1]] if bundled else []
+    if spec is not None and spec.origin:
+        bundled = os.path.join(glob.escape(os.path.dirname(spec.origin)), "_bundled", "pip-*.whl")
+        places += sorted(glob.glob(bundled), reverse=True)
+    return [sys.executable, "-I", "-S", "-c", _RUN, places[0]] if places else []
 
 
 def secrets_of(environment: Dict[str, str]) -> Set[str]:
@@ -93,7 +107,7 @@ def _has_address(name: str) -> bool:
 
 def main(arguments: List[str]) -> int:
     """Fills the folder and reports."""
-    report_fd, folder, requirements = int(arguments[0]), arguments[1], arguments[2:]
+    report_fd, prefix, folder, requirements = int(arguments[0]), arguments[1], arguments[2], arguments[3:]
     os.set_inheritable(report_fd, False)
     with os.fdopen(report_fd, "w", encoding="utf-8", errors="surrogateescape") as report:
 
@@ -101,7 +115,7 @@ def main(arguments: List[str]) -> int:
             report.write(json.dumps(record) + "\n")
             report.flush()
 
-        command = pip_command()
+        command = pip_command(prefix)
         if not command:
             tell({"ok": False, "message": "the interpreter has no pip"})
             return _NO_PIP

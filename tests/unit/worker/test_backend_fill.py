@@ -38,7 +38,8 @@ def test_no_credential_is_passed_on(line: str, shown: str) -> None:
 
 def fill(folder: Path, *requirements: str, **env: str) -> tuple[int, list[dict[str, object]], str]:
     read_fd, write_fd = os.pipe()
-    argv = [sys.executable, "-I", str(BOOT), "backend_fill", str(write_fd), str(folder), *requirements]
+    program = [sys.executable, "-I", "-S", str(BOOT), "backend_fill"]
+    argv = [*program, str(write_fd), sys.prefix, str(folder), *requirements]
     variables = {"PATH": os.environ["PATH"], "PIP_CONFIG_FILE": os.devnull, "PIP_NO_INDEX": "1", **env}
     with subprocess.Popen(argv, pass_fds=[write_fd], env=variables, stderr=subprocess.PIPE) as process:
         os.close(write_fd)
@@ -63,15 +64,14 @@ def test_an_option_among_the_requirements_is_none(tmp_path: Path) -> None:
     assert (code, records[-1]["ok"]) == (1, False)
 
 
-def test_an_interpreter_without_pip_uses_the_one_for_new_environments(
-    monkeypatch: pytest.MonkeyPatch,
+def test_an_environment_without_pip_uses_the_one_for_new_environments(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "pip" else found(name))
-    command = backend_fill.pip_command()
+    monkeypatch.setattr(backend_fill, "site_folders", lambda prefix: [])
+    command = backend_fill.pip_command(str(tmp_path))
     if not command:
         pytest.skip("this interpreter has no bundled pip")
     done = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("pip ")
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    assert backend_fill.pip_command() == []
+    assert backend_fill.pip_command(str(tmp_path)) == []

@@ -148,10 +148,12 @@ def progress(line: bytes) -> str | None:
 
 def _fill_command(context: Context, recipe: Recipe) -> Command:
     boot = f"{context.tools.worker.rstrip('/')}/boot.py"
-    program = (context.interpreter.executable, "-I", boot, "backend_fill", "{report_fd}", BACKEND_ARGUMENT)
+    found = context.interpreter
+    # Without what is installed there: its path files may lead into the project.
+    program = (found.executable, "-I", "-S", boot, "backend_fill", "{report_fd}", found.prefix)
     return Command(
         kind=KIND,
-        argv=(*program, *recipe.requirements),
+        argv=(*program, BACKEND_ARGUMENT, *recipe.requirements),
         cwd="",
         label=f"build environment: {', '.join(recipe.requirements)}",
         report=True,

@@ -50,7 +50,7 @@ def test_a_missing_backend_is_fetched_by_one_task_and_used_by_the_build() -> Non
     fill, wheel, on_base = asked
     assert (fill.kind, fill.index, fill.report, fill.cwd) == ("build.backend", True, True, "")
     assert fill.argv[1:] == (
-        "-I", "/worker/boot.py", "backend_fill", "{report_fd}", "{backend}", "hatchling>=1.5",
+        "-I", "-S", "/worker/boot.py", "backend_fill", "{report_fd}", "/env", "{backend}", "hatchling>=1.5",
     )  # fmt: skip
     assert wheel.argv[1:] == (
         "-I", "-S", "/worker/boot.py", "pep517_build", "{report_fd}", "--in", "{backend}", "wheel", "hatchling.build",
