@@ -114,7 +114,10 @@ def test_a_project_is_verified_read_about_and_verified_again(machine: Machine) -
         "missing",
     }
     assert machine.json("prune")["data"]["applied"] is False
-    assert machine.json("daemon", "status")["data"]["running"] is True
+    daemon = machine.json("daemon", "status")["data"]
+    assert daemon["running"] is True
+    assert machine.run("daemon", "stop").stdout == f"stopped {daemon['pid']}\n"
+    assert machine.run("daemon", "stop").stdout == "no daemon runs\n"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

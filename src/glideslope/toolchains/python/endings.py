@@ -287,4 +287,5 @@ def progress(line: bytes) -> str | None:
         return None
     at, bad = record.get("number", 0), record.get("failed", 0)
     file = str(record.get("nodeid", "")).split("::")[0]
-    return f"{at} tests, {bad} failed, now {file}" if bad else f"{at} tests, now {file}"
+    tests = "1 test" if at == 1 else f"{at} tests"
+    return f"{tests}, {bad} failed, now {file}" if bad else f"{tests}, now {file}"

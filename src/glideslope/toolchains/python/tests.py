@@ -123,7 +123,9 @@ def _explicit(context: Context, config: PytestConfig) -> Script:
         command = pytest_command(context, (*neutral_options(context, config), *nodeids), steady=True)
     else:
         command = unittest_command(context, (), names=nodeids)
-    outputs = yield (replace(command, label=f"{len(nodeids)} chosen tests"),)
+    outputs = yield (
+        replace(command, label=f"{len(nodeids)} chosen {'test' if len(nodeids) == 1 else 'tests'}"),
+    )
     ran = (Ran.of(outputs[0]),)
     if ran[0].ending.reason == "not_found":
         return ProjectRung(
