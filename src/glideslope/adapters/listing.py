@@ -62,9 +62,21 @@ class Excluded:
 
     def options(self) -> list[str]:
         """The same rule as options of `git ls-files`."""
-        patterns = [f"{name}/" for name in JUNK_FOLDERS] + list(JUNK_FILES)
-        patterns += [_exclude_pattern(name) for name in self.carry]
-        return [f"--exclude={pattern}" for pattern in patterns]
+        return self.junk_options() + [f"--exclude={_exclude_pattern(name)}" for name in self.carry]
+
+    def junk_options(self) -> list[str]:
+        """The part of the rule that knows nothing of carried folders."""
+        return [f"--exclude={pattern}" for pattern in (*(f"{name}/" for name in JUNK_FOLDERS), *JUNK_FILES)]
+
+    def homes(self, listed: Iterable[Listed]) -> tuple[str, ...]:
+        """Folders with a carried name in which something is tracked, sorted."""
+        found: set[str] = set()
+        for one in listed:
+            if one.tracked and is_carried(one.path, self.carry):
+                parts = one.path.split("/")
+                tops = ("/".join(parts[:depth]) for depth in range(1, len(parts)))
+                found.update(top for top in tops if is_carried(top, self.carry))
+        return tuple(sorted(home for home in found if not is_carried(home.rpartition("/")[0], self.carry)))
 
 
 def is_carried(path: str, carry: Iterable[str]) -> bool:
@@ -151,6 +163,7 @@ class Lister:
         self._excluded = excluded
         self._memory: dict[str, _Memory] = {}  # by folder of the repository; "" is the workspace
         self._walked: dict[str, tuple[Listed, ...]] = {}
+        self._homes: dict[bytes, tuple[str, ...]] = {}  # of the last listing
 
     def start(self) -> dict[str, Started]:
         """Starts what was needed last time, so that other work can go on meanwhile."""
@@ -182,10 +195,27 @@ class Lister:
             return self._walk(folder)
         if not done or _UNREADABLE.search(done.err):
             raise _cannot_list(folder, done)
+        out = done.out + self._beside_tracked(folder, done.out)
         memory = self._memory.get(folder)
-        if memory is None or memory.out != done.out:
-            memory = self._memory[folder] = _Memory(done.out, parse_listing(done.out))
+        if memory is None or memory.out != out:
+            memory = self._memory[folder] = _Memory(out, parse_listing(out))
         return memory.listed
+
+    def _beside_tracked(self, folder: str, out: bytes) -> bytes:
+        """Untracked files in folders that bear a carried name but hold files of the repository.
+
+        Such a folder is no environment, and it is not bound over the snapshot; what lies in it counts.
+        """
+        if out not in self._homes:
+            self._homes = {out: self._excluded.homes(parse_listing(out))}
+        homes = self._homes[out]
+        if not homes:
+            return b""
+        arguments = ["ls-files", "-t", "-z", "--others", "--exclude-standard", *self._excluded.junk_options()]
+        done = self._git.run(self._host(folder), [*arguments, "--", *(f":(literal){home}" for home in homes)])
+        if not done:
+            raise _cannot_list(folder, done)
+        return done.out
 
     def forget_all_but(self, folders: Iterable[str]) -> None:
         """Drops what is remembered of nested repositories that are gone."""

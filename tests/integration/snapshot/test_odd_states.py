@@ -430,3 +430,15 @@ def test_a_full_disk_is_an_error_with_the_way_out_and_the_next_snapshot_is_compl
     found = bench.snapshot(repository.root)
     assert all(bench.vcs.read(entry.blob) is not None for entry in found.entries.values())
     assert not list((bench.state / "objects/tmp").iterdir())
+
+
+def test_a_carried_name_counts_for_nothing_where_the_repository_has_files(bench, repository) -> None:
+    repository.write("pkg/.venv/__init__.py", "")
+    repository.commit()
+    before = bench.snapshot(repository.root)
+    assert "pkg/.venv/__init__.py" in before.entries
+    repository.write("pkg/.venv/new.py", "new = 1\n")
+    repository.write(".venv/lib/module.py", "installed = 1\n")
+    after = bench.snapshot(repository.root)
+    assert set(after.entries) - set(before.entries) == {"pkg/.venv/new.py"}
+    assert after.id != before.id

@@ -19,6 +19,8 @@ from glideslope.model.settings import SandboxProfile
 from glideslope.ports.environment import Environment
 from glideslope.ports.sandbox import View
 
+MEMORY_SHARE = 4  # what one task writes may fill one part in so many of the memory: two run at once
+
 _FROM_DAEMON = ("LANG", "LD_LIBRARY_PATH", "PATH")
 
 
@@ -83,6 +85,7 @@ class LocalSandboxes:
             carry=tuple(name for name in view.carry if os.path.isdir(os.path.join(view.root, name))),
             binds=tuple(binds),
             hidden=self._hidden,
+            scratch_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // MEMORY_SHARE,
             visible=_shown((*view.visible, self._worker, sys.prefix, sys.base_prefix)),
         )
 
