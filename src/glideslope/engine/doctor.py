@@ -73,9 +73,7 @@ def _interpreter(survey: Survey, name: str) -> HealthCheck:
     version = ".".join(str(part) for part in found.version)
     effect = f"{found.executable} ({version}, by {found.how})"
     if found.has("pytest"):
-        return HealthCheck(
-            id=check, state="ok", effect=f"{effect}, pytest {found.distributions['pytest']}"
-        )
+        return HealthCheck(id=check, state="ok", effect=f"{effect}, pytest {found.distributions['pytest']}")
     return HealthCheck(
         id=check,
         state="degraded",
