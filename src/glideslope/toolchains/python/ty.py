@@ -22,6 +22,7 @@ from glideslope.toolchains.python.detect import Checkers
 from glideslope.toolchains.python.findings import Found
 from glideslope.toolchains.python.graph import ImportGraph
 from glideslope.toolchains.python.layout import table
+from glideslope.toolchains.python.module import Import
 
 RIPPLES = frozenset(
     [
@@ -84,7 +85,7 @@ def ty_check(
         advice = bool(checkers.types) and not stands_in
         if advice or finding.severity is not Severity.ERROR or finding.code in _NOT_ABOUT_CODE:
             return False
-        if finding.code in _IMPORT_RULES and _is_optional(graph, finding):
+        if finding.code in _IMPORT_RULES and _is_excused(graph, finding):
             return False
         return finding.path in changed or finding.code in RIPPLES
 
@@ -148,12 +149,26 @@ def _spot(value: Mapping[str, object]) -> tuple[int, int]:
     return (line if isinstance(line, int) else 0), (column if isinstance(column, int) else 0)
 
 
-def _is_optional(graph: ImportGraph, finding: Found) -> bool:
-    """Whether an import that does not resolve stands in a `try` that expects as much."""
+def _is_excused(graph: ImportGraph, finding: Found) -> bool:
+    """Whether an import that ty cannot resolve is none the less in order.
+
+    It stands in a `try` that expects as much; or what it names is in the workspace, on a path that
+    only the running program knows (`sys.path.insert`, a setting of the test runner).
+    """
     path = RepoPath(finding.path)
     if path not in graph.files:
         return False
-    return any(
-        imported.guarded and imported.line <= finding.line <= imported.line + _LONGEST_IMPORT
+    here = [
+        imported
         for imported in graph.facts(path).imports
+        if imported.line <= finding.line <= imported.line + _LONGEST_IMPORT
+    ]
+    begins = max((imported.line for imported in here), default=0)
+    return any(
+        imported.guarded or (imported.line == begins and _is_here(graph, path, imported)) for imported in here
     )
+
+
+def _is_here(graph: ImportGraph, path: RepoPath, imported: Import) -> bool:
+    loads, missing = graph.resolve(path, imported)
+    return bool(loads) and missing is None

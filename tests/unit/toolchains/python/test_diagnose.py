@@ -175,7 +175,6 @@ def test_without_a_base_findings_are_known() -> None:
         ("a.py", "invalid-assignment", "minor", "advisory"),
         ("b.py", "missing-attribute", "major", "new"),
         ("b.py", "unresolved-attribute", "major", "new"),
-        ("b.py", "import-not-found", "major", "new"),
         ("b.py", "missing-argument", "major", "new"),
     ],
 )
@@ -208,6 +207,20 @@ def test_an_optional_import_that_does_not_resolve_is_advice() -> None:
     now = {**BASE, "a.py": "try:\n    import fast\nexcept ImportError:\n    fast = None\n"}
     end, _ = run(context_of(now, BASE), Tools(ty=[ty_says("a.py", 2, "import-not-found")]))
     assert end.state is RungState.PASS
+
+
+def test_an_import_of_a_module_of_the_workspace_on_another_path_is_advice_and_its_neighbour_is_not() -> None:
+    now = {
+        **BASE,
+        "lib/helper.py": "X = 1\n",
+        "a.py": "import sys\nsys.path.insert(0, 'lib')\nimport helper\nimport elsewhere\n",
+    }
+    here, gone = ty_says("a.py", 3, "import-not-found"), ty_says("a.py", 4, "import-not-found")
+    end, _ = run(context_of(now, BASE), Tools(ty=[here]))
+    assert end.state is RungState.PASS
+    end, _ = run(context_of(now, BASE), Tools(ty=[here, gone]))
+    assert end.state is RungState.FAIL
+    assert [(one.line, one.blocking) for one in end.diagnostics] == [(3, False), (4, True)]
 
 
 def test_an_importer_of_a_vanished_module_is_red_at_once() -> None:
