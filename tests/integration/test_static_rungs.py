@@ -205,6 +205,13 @@ def test_the_injected_programs_run_on_every_interpreter_there_is(tmp_path: Path,
     assert [record["type"] for record in build] == ["ModuleNotFoundError"]
 
 
+def test_an_import_that_was_given_up_names_the_module_that_was_not_there(tmp_path: Path) -> None:
+    text = "try:\n    import nowhere\nexcept ImportError:\n    raise ImportError('install it')\n"
+    root = write(tmp_path, {"p.py": text})
+    _, told = _worker(sys.executable, root, [], "import_smoke", ["5", "."], b"p\n")
+    assert told["message"] == "install it (No module named 'nowhere')"
+
+
 def _worker(
     python: str, root: Path, options: list[str], program: str, arguments: list[str], stdin: bytes
 ) -> list[dict[str, object]]:

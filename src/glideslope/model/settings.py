@@ -51,7 +51,14 @@ class EnvironmentSettings:
     network: Network = Network.LOOPBACK
     allow_index: bool = True
     carry: tuple[str, ...] = (".venv", "venv", "node_modules")
-    carry_files: tuple[str, ...] = ("**/*.so", "**/_version.py", ".env")
+    carry_files: tuple[str, ...] = (
+        "**/*.so",
+        "**/_version.py",
+        "**/version.py",
+        "**/*_pb2.py",
+        "**/*_pb2_grpc.py",
+        ".env",
+    )
     python: str = ""
     isolation: str = "auto"  # auto: the best tier this machine allows; or snapshot, copy, live
     task_timeout_s: float = 1800.0  # wall limit of one task

@@ -100,7 +100,7 @@ class Smoke:
         except TooSlow as slow:
             self.fail(module, "TooSlow", "not imported after %g s" % self.cap_s, slow)
         except BaseException as error:  # noqa: BLE001 - a module may raise whatever it likes, SystemExit too
-            self.fail(module, type(error).__name__, str(error), error)
+            self.fail(module, type(error).__name__, said(error), error)
         else:
             self.tell_threads(module, before)
             self.tell({"module": module, "ok": True})
@@ -153,6 +153,15 @@ class Smoke:
                 "line": line,
             }
         )
+
+
+def said(error: BaseException) -> str:
+    """What an error says; of an import that was given up, the module that was not there too."""
+    text = str(error)
+    inner = error.__cause__ or error.__context__
+    if isinstance(error, ImportError) and isinstance(inner, ModuleNotFoundError) and str(inner) not in text:
+        return "%s (%s)" % (text, inner)
+    return text
 
 
 def too_slow(signum: int, frame: Optional[FrameType]) -> None:

@@ -13,11 +13,12 @@ import pytest
 
 from glideslope.adapters.vcs import LocalVcs
 from glideslope.model.paths import RepoPath
+from glideslope.model.settings import EnvironmentSettings
 from glideslope.model.snapshot import Entry, Snapshot
 from glideslope.ports.vcs import TreeLease
 
 CARRY = (".venv", "node_modules")
-CARRY_FILES = ("**/*.so", "**/_version.py", ".env")
+CARRY_FILES = EnvironmentSettings().carry_files
 
 
 @dataclass(frozen=True)

@@ -280,3 +280,12 @@ def test_two_threads_that_look_while_a_third_writes_only_see_contents_that_exist
     assert bench.text(bench.snapshot(repository.root), "pkg/a.py") == versions[-1]
     by_id = {snapshot.id: bench.text(snapshot, "pkg/a.py") for snapshot in seen}
     assert all(by_id[snapshot.id] == bench.text(snapshot, "pkg/a.py") for snapshot in seen)
+
+
+def test_modules_that_builds_usually_generate_are_carried_without_being_named(bench, repository) -> None:
+    generated = {"inv/version.py", "inv/api_pb2.py", "inv/api_pb2_grpc.py", "inv/_version.py"}
+    for path in generated:
+        repository.write(path, "V = 1\n")
+    repository.write("inv/other.py", "V = 1\n")
+    repository.write(".gitignore", "inv/*\n")
+    assert set(bench.snapshot(repository.root).inputs) == generated

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from glideslope.model.paths import is_beneath
 from glideslope.model.result import Diagnostic, RungState
 from glideslope.ports.toolchain import Command, Context, Output, ProjectRung, Script
+from glideslope.toolchains.python.absent import how_to_add
 from glideslope.toolchains.python.backend import Backend, BackendScript, find_backend, recipe_of
 from glideslope.toolchains.python.change import considered, origins, touched_sources, vanished_sources
 from glideslope.toolchains.python.checks import (
@@ -31,7 +32,9 @@ from glideslope.toolchains.python.graph import ImportGraph
 from glideslope.toolchains.python.metadata import check_metadata
 from glideslope.toolchains.python.module import Memo
 from glideslope.toolchains.python.package import Declaration, Shipped, shipped
+from glideslope.toolchains.python.selection import units_of
 from glideslope.toolchains.python.smoke import smoke
+from glideslope.toolchains.python.units import read_config
 from glideslope.toolchains.python.wheel import (
     backend_inputs_changed,
     build_check,
@@ -76,6 +79,18 @@ def build_affected(context: Context, memo: Memo) -> Script:
     built = yield from _build(context, memo)
     diagnostics = in_order((*diagnostics, *built.diagnostics))
     end = conclude(context, Checked(troubles=built.troubles), diagnostics, summary, notes=built.notes)
+    if (
+        end.state is RungState.PASS
+        and smoked.lacking
+        and not units_of(context, read_config(context.now, context.project))
+    ):
+        return replace(
+            end,
+            state=RungState.INCONCLUSIVE,
+            reason="dependency_missing",
+            summary=f"{', '.join(smoked.lacking)} cannot be imported, and there is no test; {end.summary}",
+            next=how_to_add(context, smoked.lacking[0]),
+        )
     return _unproven(context, end, built) if end.state is RungState.PASS else end
 
 

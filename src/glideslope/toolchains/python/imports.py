@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from glideslope.model.result import Diagnostic
 from glideslope.ports.toolchain import Context
+from glideslope.toolchains.python.absent import CARRY_HINT
 from glideslope.toolchains.python.change import considered, origins, touched_sources, vanished_sources
 from glideslope.toolchains.python.cycle import new_cycles
 from glideslope.toolchains.python.findings import Found, judge
@@ -38,6 +39,6 @@ def _missing(missing: Missing) -> Found:
         column=missing.imported.column,
         code="unresolved_import",
         source="imports",
-        message=f"module {missing.module} is not there",
+        message=f"module {missing.module} is not there{CARRY_HINT}",
         gates=True,
     )

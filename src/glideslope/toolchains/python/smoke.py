@@ -13,10 +13,12 @@ from dataclasses import dataclass, replace
 from glideslope.model.paths import RepoPath
 from glideslope.model.result import Diagnostic, FindingState, Severity
 from glideslope.ports.toolchain import Command, Context, Output, Side, Tree
+from glideslope.toolchains.python.absent import hint_for, is_foreign, named_absent
 from glideslope.toolchains.python.checks import relative, within
 from glideslope.toolchains.python.findings import Found, judge
 from glideslope.toolchains.python.graph import ImportGraph
 from glideslope.toolchains.python.package import Shipped, is_smoked, shipped
+from glideslope.toolchains.python.units import read_config
 
 KIND = "python.build"
 CAP_S = 5.0
@@ -25,6 +27,7 @@ CAP_S = 5.0
 _PATIENCE = 4  # how many times longer a slow one may take on its second try
 
 _SLOW = "import_slow"
+_NOT_FOUND = ("ModuleNotFoundError", "ImportError")
 _MOST_DEATHS = 12  # processes that modules may end before the rest is left alone
 
 
@@ -37,6 +40,9 @@ class Smoked:
     effects: tuple[Found, ...] = ()
     untried: tuple[str, ...] = ()  # because too many others ended the process
     lost: Output | None = None  # a process that ended without a module to blame
+    lacking: tuple[
+        str, ...
+    ] = ()  # modules of others that something at the top wants, with no base to compare
 
 
 SmokeScript = Generator[tuple[Command, ...], tuple[Output, ...], Smoked]
@@ -92,7 +98,8 @@ def smoke(
     """Imports affected modules and tells new failures from known ones.
 
     Without a base, a module that does not import is known, unless it is a top-level package or
-    module: a project that cannot be imported at all is never sound.
+    module: a project that cannot be imported at all is never sound. What lacks only a module of
+    somebody else's is known too: how the tests are run may well bring it.
 
     Args:
         context: What is verified.
@@ -113,13 +120,24 @@ def smoke(
     if context.base is not None and failed:
         before = yield from _on_base(context, graph, modules, failed, origins)
     diagnostics: list[Diagnostic] = []
+    lacking: dict[str, None] = {}
     for module, found in failed.items():
         top = module in ships.packages or module in ships.modules
-        known = module in before or (context.base is None and not top)
+        foreign = _foreign(context, ships, found) if context.base is None and top else ""
+        if foreign:
+            lacking[foreign] = None
+        known = module in before or (context.base is None and (bool(foreign) or not top))
         shown = judge((found,), None if known else (), now=context.now, before=context.base, origins=origins)
         diagnostics += shown
     diagnostics += judge(smoked.effects, (), now=context.now, before=None, origins=origins)
-    return _once(diagnostics), smoked
+    return _once(diagnostics), replace(smoked, lacking=tuple(lacking))
+
+
+def _foreign(context: Context, ships: Shipped, found: Found) -> str:
+    """The module of somebody else's for lack of which an import failed; "" where that is not why."""
+    kind = found.message.partition(": ")[2].partition(": ")[0]
+    absent = named_absent(found.message) if kind in _NOT_FOUND else ""
+    return absent if absent and is_foreign(context, ships, absent) else ""
 
 
 def _on_base(
@@ -216,7 +234,10 @@ def _import_once(
 def _command(context: Context, ships: Shipped, modules: tuple[str, ...], side: Side, cap_s: float) -> Command:
     boot = f"{context.tools.worker.rstrip('/')}/boot.py"
     cwd = context.project.root
-    roots = tuple(relative(root, cwd) if root != cwd else "." for root in ships.roots)
+    tree = context.base if side is Side.BASE and context.base is not None else context.now
+    # What pytest finds of other projects by its configuration, an import by itself finds as well.
+    folders = dict.fromkeys((*ships.roots, *read_config(tree, context.project).pythonpath))
+    roots = tuple(relative(root, cwd) if root != cwd else "." for root in folders)
     return Command(
         kind=KIND,
         argv=(
@@ -243,6 +264,7 @@ def _failure(context: Context, record: Mapping[str, object], path: RepoPath | No
     if not file or file not in context.now.entries:
         file, line = path or file, 0
     text = f"importing {module}: {kind}: {message}" if message else f"importing {module}: {kind}"
+    text += hint_for(context, message)
     return Found(
         path=file,
         line=line,

@@ -42,6 +42,7 @@ class PytestConfig:
     testpaths: tuple[str, ...] = ()
     norecursedirs: tuple[str, ...] = _NORECURSE
     addopts: tuple[str, ...] = ()
+    pythonpath: tuple[str, ...] = ()  # folders of the workspace that pytest puts on the path
 
     def option_values(self, *names: str) -> tuple[str, ...]:
         """Values given to options in `addopts`, as `--name VALUE`, `--name=VALUE` or `-nVALUE`."""
@@ -113,7 +114,26 @@ def _config(source: RepoPath, folder: str, found: Mapping[str, object]) -> Pytes
         testpaths=_words(found.get("testpaths")),
         norecursedirs=_words(found.get("norecursedirs")) or default.norecursedirs,
         addopts=_words(found.get("addopts")),
+        pythonpath=_below_root(folder, _words(found.get("pythonpath"))),
     )
+
+
+def _below_root(folder: str, names: Iterable[str]) -> tuple[str, ...]:
+    """Names seen from a folder, as folders of the workspace; those outside of it are left out."""
+    found = []
+    for text in names:
+        parts = folder.split("/") if folder else []
+        for part in text.split("/"):
+            if part == ".." and not parts:
+                break
+            if part == "..":
+                parts.pop()
+            elif part not in ("", "."):
+                parts.append(part)
+        else:
+            if not text.startswith("/"):
+                found.append("/".join(parts))
+    return tuple(dict.fromkeys(found))
 
 
 def _words(value: object) -> tuple[str, ...]:

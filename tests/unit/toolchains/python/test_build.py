@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import pytest
 from tests.unit.toolchains.python.world import TextTree, context_of, interpreter, play, project, said, shown
@@ -105,6 +106,102 @@ def test_without_a_base_only_a_package_that_does_not_import_at_all_is_red() -> N
     assert end.state is RungState.PASS
     end, _ = run(context_of(NOW), imports({"shop": 1, "shop.price": 7}))
     assert end.state is RungState.FAIL
+
+
+def lacks(message: str, kind: str = "ModuleNotFoundError") -> Answer:
+    """Importing `shop` fails with an error; everything else imports."""
+
+    def answer(command: Command) -> Output:
+        fault = {
+            "module": "shop",
+            "ok": False,
+            "type": kind,
+            "message": message,
+            "file": "/ws/src/shop/__init__.py",
+        }
+        first, *rest = (json.loads(line) for line in imports()(command).report)
+        return reported(command, first, {**fault, "line": 1}, *rest[1:])
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("message", "kind"),
+    [
+        ("No module named 'click'", "ModuleNotFoundError"),
+        ("install click first (No module named 'click')", "ImportError"),
+        ("No module named 'billing'", "ModuleNotFoundError"),
+    ],
+)
+def test_without_a_base_the_lack_of_somebody_elses_module_is_left_to_the_tests(
+    message: str, kind: str
+) -> None:
+    now = {**NOW, "other/pyproject.toml": "[project]\n", "other/billing/__init__.py": ""}
+    context = context_of(now, roots=("", "other"))
+    end, _ = run(context, lacks(message, kind))
+    assert (end.state, shown(end.diagnostics)) == (
+        RungState.PASS, [("src/shop/__init__.py", 1, "import_failed", "known")],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("module", "step"),
+    [
+        ("click", "'/my env/python' -m pip install 'click>=8,<9'"),
+        ("billing", "'/my env/python' -m pip install -e other"),
+        ("yaml", "add what provides yaml to the environment: '/my env/python' -m pip install NAME"),
+    ],
+)
+def test_without_base_and_tests_the_lack_of_somebody_elses_module_proves_nothing(
+    module: str, step: str
+) -> None:
+    now = {**NOW, "other/pyproject.toml": "[project]\n", "other/billing/__init__.py": ""}
+    del now["tests/test_price.py"]
+    python = replace(interpreter(), executable="/my env/python")
+    end, _ = run(context_of(now, roots=("", "other"), installed=python), lacks(f"No module named '{module}'"))
+    assert (end.state, end.reason, end.next) == (RungState.INCONCLUSIVE, "dependency_missing", step)
+    assert end.summary.startswith(f"{module} cannot be imported, and there is no test; import smoke")
+
+
+@pytest.mark.parametrize(
+    ("message", "kind", "hinted"),
+    [
+        ("No module named 'shop.version'", "ModuleNotFoundError", True),
+        ("No module named 'shop.price'", "ModuleNotFoundError", False),
+        ("name 'x' is not defined", "NameError", False),
+        ("cannot import name 'x' from 'click'", "ImportError", False),
+    ],
+)
+def test_without_a_base_a_fault_of_the_projects_own_is_red(message: str, kind: str, hinted: bool) -> None:
+    end, _ = run(context_of(NOW), lacks(message, kind))
+    assert (end.state, shown(end.diagnostics)) == (
+        RungState.FAIL, [("src/shop/__init__.py", 1, "import_failed", "new")],
+    )  # fmt: skip
+    hint = "; if git ignores it, name it in carry_files"
+    assert end.diagnostics[0].message == f"importing shop: {kind}: {message}{hint if hinted else ''}"
+
+
+def test_with_a_base_the_lack_of_a_module_is_new_where_the_base_imported() -> None:
+    message = "No module named 'click'"
+    now = {**NOW, "src/shop/__init__.py": "import click\n"}
+    end, _ = run(context_of(now, BASE), lambda c: (lacks(message) if c.side is Side.NOW else imports())(c))
+    assert end.state is RungState.FAIL
+    end, _ = run(context_of(now, BASE), lacks(message))
+    assert end.state is RungState.PASS
+
+
+def test_imports_find_what_pytest_is_told_to_put_on_the_path() -> None:
+    ini = "[pytest]\npythonpath = . ../billing/src /elsewhere ../../outside\n"
+    now = {
+        "shop/pyproject.toml": TOML,
+        "shop/README.md": "",
+        "shop/pytest.ini": ini,
+        "shop/src/shop/__init__.py": "",
+        "shop/src/shop/cli.py": "def main(): ...\n",
+        "billing/src/billing/__init__.py": "",
+    }
+    _, asked = run(context_of(now, roots=("shop",)))
+    assert asked[0].argv[6:] == ("src", ".", "../billing/src")
 
 
 def test_a_module_that_ends_the_process_is_named_and_the_rest_is_imported() -> None:

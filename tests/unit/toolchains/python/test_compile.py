@@ -79,6 +79,13 @@ def test_importers_of_deleted_and_renamed_modules_are_red() -> None:
         )  # fmt: skip
 
 
+def test_an_import_of_a_module_that_only_git_hides_says_what_helps() -> None:
+    end, _ = run(context_of({**BASE, "p/b.py": "from p.version import V\n"}, BASE))
+    assert [found.message for found in end.diagnostics] == [
+        "module p.version is not there; if git ignores it, name it in carry_files"
+    ]
+
+
 def test_an_import_of_ours_that_was_broken_before_is_known() -> None:
     base = {**BASE, "p/a.py": "import p.nothere\n"}
     end, _ = run(context_of({**base, "p/a.py": "import p.nothere\nx = 2\n"}, base))
