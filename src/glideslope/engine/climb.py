@@ -214,6 +214,13 @@ class Climb:
         paths: list[str] = [
             path for change in changes for path in (change.path, change.origin) if path is not None
         ]
+        # What is named and is nowhere is told by the project that would have it.
+        entries = self._survey.tree.entries
+        paths += [
+            path
+            for path in self._errand.paths
+            if not any(is_beneath(one, path) for one in (*entries, *paths))
+        ]
         if self._errand.action == "test":
             paths = [nodeid.partition("::")[0] for nodeid in self._errand.nodeids]
         everything = self._errand.policy is VerifyPolicy.CI_PARITY or self._errand.project is not None

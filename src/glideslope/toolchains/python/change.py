@@ -45,6 +45,19 @@ def touched_sources(context: Context) -> tuple[RepoPath, ...]:
     return tuple(sorted(path for path in changed if _is_source(context.now, path)))
 
 
+def named_in_vain(context: Context) -> tuple[str, ...]:
+    """Those of `only_paths`, of the context's project, that neither the tree nor the change has; sorted."""
+    changed = frozenset(change.path for change in context.changes)
+    return tuple(
+        sorted(
+            named
+            for named in context.only_paths
+            if nearest_project(context.projects, named) == context.project
+            and not any(is_beneath(path, named) for path in (*context.now.entries, *changed))
+        )
+    )
+
+
 def vanished_sources(changes: Iterable[Change]) -> tuple[RepoPath, ...]:
     """Source files that are no longer where the base had them; sorted."""
     gone: set[RepoPath] = set()

@@ -7,6 +7,7 @@ else ty.
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 
 from glideslope.model.paths import RepoPath, is_beneath
@@ -70,7 +71,7 @@ def compile_project(context: Context, memo: Memo) -> Script:
             reason="tool_missing",
             summary=f"{' and '.join(missing)} configured, but not installed",
             diagnostics=found,
-            next=f"{context.interpreter.executable} -m pip install {missing[0]}",
+            next=shlex.join((context.interpreter.executable, "-m", "pip", "install", missing[0])),
         )
     answer = answer_of_ty(memo, context, sound)
     answers = {"ty": answer} if answer is not None else {}

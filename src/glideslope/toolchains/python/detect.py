@@ -15,6 +15,9 @@ from glideslope.toolchains.python.layout import read_ini, read_toml, table
 
 PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg")
 
+PARSED_FILES = ("pyproject.toml", "ruff.toml", ".ruff.toml", "ty.toml", "glideslope.toml")
+"""Configuration at the root of a project that `diagnose.files` parses itself."""
+
 _PASSED_OVER = frozenset(
     [
         ".venv",
@@ -137,7 +140,7 @@ def broken_configuration(tree: Tree, project: Project) -> tuple[Found, ...]:
     """TOML files of a project that do not parse, as findings."""
     prefix = f"{project.root}/" if project.root else ""
     found = []
-    for name in ("pyproject.toml", "ruff.toml", ".ruff.toml", "ty.toml", "glideslope.toml"):
+    for name in PARSED_FILES:
         path = prefix + name
         if path not in tree.entries:
             continue

@@ -10,10 +10,11 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
-from glideslope.model.paths import RepoPath
+from glideslope.model.paths import RepoPath, is_beneath
 from glideslope.model.result import Diagnostic, FindingState, RungState
+from glideslope.model.rung import VerifyPolicy
 from glideslope.ports.toolchain import Context, Output, ProjectRung, Script
-from glideslope.toolchains.python.change import direct_importers, origins, touched_sources
+from glideslope.toolchains.python.change import direct_importers, named_in_vain, origins, touched_sources
 from glideslope.toolchains.python.checks import (
     Checked,
     CheckScript,
@@ -23,7 +24,7 @@ from glideslope.toolchains.python.checks import (
     run_checks,
     stderr_tail,
 )
-from glideslope.toolchains.python.detect import broken_configuration, config_of, find_checkers
+from glideslope.toolchains.python.detect import PARSED_FILES, broken_configuration, config_of, find_checkers
 from glideslope.toolchains.python.findings import Found, blocking, count_text, judge
 from glideslope.toolchains.python.generated import stale_products
 from glideslope.toolchains.python.graph import ImportGraph
@@ -34,6 +35,7 @@ from glideslope.toolchains.python.syntax import gate
 from glideslope.toolchains.python.ty import ty_check
 
 KIND = "python.diagnose"
+NOTHING = "no Python file to look at"
 
 
 def diagnose(context: Context, memo: Memo) -> Script:
@@ -65,9 +67,43 @@ def diagnose(context: Context, memo: Memo) -> Script:
     imports = import_findings(context, graph, memo)
     shown = without_distant_advice((*faults, *imports, *checked.diagnostics), touched)
     if not files:
-        return _or_stale(context, ProjectRung(state=RungState.PASS, summary="no Python file to look at"))
+        return _or_in_vain(context, _or_stale(context, _nothing(context)))
     end = conclude(context, checked, with_config_errors(context, shown, checked), _files(files))
-    return _or_stale(context, end)
+    return _or_in_vain(context, _or_stale(context, end))
+
+
+def _nothing(context: Context) -> ProjectRung:
+    """How the rung ends without a source file: no proof where other files were named and this is all."""
+    prefix = f"{context.project.root}/" if context.project.root else ""
+    parsed = {prefix + file for file in PARSED_FILES} & set(context.now.entries)
+    named = any(is_beneath(path, chosen) for path in parsed for chosen in context.only_paths)
+    if context.only_paths and not named and context.policy is VerifyPolicy.MINIMAL:
+        return ProjectRung(
+            state=RungState.INCONCLUSIVE,
+            reason="nothing_to_check",
+            summary=f"no tool looks at {', '.join(context.only_paths)}: there is no Python in it",
+        )
+    return ProjectRung(state=RungState.PASS, summary=NOTHING)
+
+
+def _or_in_vain(context: Context, end: ProjectRung) -> ProjectRung:
+    """A pass says nothing about a path that the snapshot does not have."""
+    lost = named_in_vain(context)
+    if not lost:
+        return end
+    words = f"no such file in the snapshot: {', '.join(lost)}"
+    if end.state is RungState.FAIL:
+        return replace(end, summary=f"{end.summary}; {words}")
+    if end.state not in (RungState.PASS, RungState.INCONCLUSIVE):
+        return end
+    only = end.reason == "nothing_to_check" or end.summary == NOTHING
+    return replace(
+        end,
+        state=RungState.INCONCLUSIVE,
+        reason="no_such_file",
+        summary=words if only else f"{words}; {end.summary}",
+        next="give paths of the workspace; what git ignores is in the snapshot only if carry_files names it",
+    )
 
 
 def died(output: Output, tool: str) -> ProjectRung:

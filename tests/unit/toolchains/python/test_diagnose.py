@@ -306,3 +306,37 @@ def test_the_base_of_an_unchanged_question_is_not_asked_twice() -> None:
         _, asked = play(diagnose(context_of({**BASE, "a.py": text}, BASE), memo), tools)
         assert [command.side for command in asked].count(Side.NOW) == sides
     assert Side.BASE not in {command.side for command in asked}
+
+
+@pytest.mark.parametrize("base", [None, {"a.json": "", "a.py": ""}])
+def test_a_file_that_no_tool_looks_at_is_no_pass_where_it_is_all_that_was_asked_about(base) -> None:
+    now = {"a.json": "{}", "a.py": "", "pyproject.toml": ""}
+    end, _ = run(context_of(now, base, only_paths=("a.json",), policy=VerifyPolicy.MINIMAL))
+    assert (end.state, end.reason) == (RungState.INCONCLUSIVE, "nothing_to_check")
+    assert end.summary == "no tool looks at a.json: there is no Python in it"
+    for paths in (("a.json", "a.py"), ("pyproject.toml",)):
+        end, _ = run(context_of(now, base, only_paths=paths, policy=VerifyPolicy.MINIMAL))
+        assert end.state is RungState.PASS
+    end, _ = run(context_of(now, base, only_paths=("a.json",)))  # higher rungs say more
+    assert end.state is RungState.PASS
+
+
+def test_a_change_of_other_files_alone_passes() -> None:
+    end, _ = run(
+        context_of({"a.json": "1", "a.py": ""}, {"a.json": "2", "a.py": ""}, policy=VerifyPolicy.MINIMAL)
+    )
+    assert (end.state, end.summary) == (RungState.PASS, "no Python file to look at")
+
+
+@pytest.mark.parametrize("policy", [VerifyPolicy.MINIMAL, VerifyPolicy.STANDARD])
+def test_a_path_that_the_snapshot_does_not_have_is_told(policy: VerifyPolicy) -> None:
+    base = {"a.py": "", "gone.py": ""}
+    end, _ = run(context_of({"a.py": ""}, base, only_paths=("nope.py",), policy=policy))
+    assert (end.state, end.reason) == (RungState.INCONCLUSIVE, "no_such_file")
+    assert end.summary == "no such file in the snapshot: nope.py"
+    end, _ = run(context_of({"a.py": ""}, base, only_paths=("a.py", "nope.py"), policy=policy))
+    assert (end.state, end.reason) == (RungState.INCONCLUSIVE, "no_such_file")
+    end, _ = run(context_of({"a.py": "("}, base, only_paths=("a.py", "nope.py"), policy=policy))
+    assert end.state is RungState.FAIL
+    end, _ = run(context_of({"a.py": ""}, base, only_paths=("gone.py",), policy=VerifyPolicy.STANDARD))
+    assert end.state is RungState.PASS
