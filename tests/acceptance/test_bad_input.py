@@ -77,7 +77,7 @@ def test_a_project_that_does_not_import_is_red_with_file_and_line(repo: Repo) ->
     assert "not today" in rung["summary"]
     found = answer.blocking("test.scoped")[0]
     assert (found["path"], found["line"]) == ("tiny.py", 3)
-    assert rung["next"] == "glideslope verify --base REV"
+    assert rung["next"] == "glideslope verify --base HEAD~1  # to see whether it failed before"
 
 
 def test_a_new_import_of_nothing_is_red_before_any_test_runs(repo: Repo) -> None:

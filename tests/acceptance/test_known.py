@@ -25,7 +25,10 @@ def test_a_failure_with_nothing_to_compare_with_is_new_and_a_base_is_offered(fai
     answer = failing.verify().expect("red")
 
     assert answer.failing("test.scoped") == {OLD: "new"}
-    assert answer.rung("test.scoped")["next"] == "glideslope verify --base REV"
+    assert (
+        answer.rung("test.scoped")["next"]
+        == "glideslope verify --base HEAD~1  # to see whether it failed before"
+    )
     failing.verify().expect("red")  # twice launders nothing
 
 

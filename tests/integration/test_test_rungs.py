@@ -52,7 +52,7 @@ def test_a_failing_test_is_named_with_file_and_line(tmp_path: Path) -> None:
     assert (case.nodeid, case.path, case.line, case.message, case.failure_class) == (
         "tests/test_no.py::test_no", "tests/test_no.py", 3, "assert 1 == 2", FailureClass.NEW,
     )  # fmt: skip
-    assert rung.next == "glideslope verify --base REV"
+    assert rung.next == "glideslope verify --base HEAD~1  # to see whether it failed before"
 
 
 def test_leaving_with_status_zero_is_no_pass(tmp_path: Path) -> None:
@@ -69,12 +69,37 @@ def test_a_signal_names_itself_and_the_running_test(tmp_path: Path) -> None:
     assert "test_z.py::test_crash" in rung.summary
 
 
+def test_of_a_process_that_was_ended_the_innermost_lines_of_the_project_are_shown(tmp_path: Path) -> None:
+    files = {
+        "deep.py": "import os\ndef end(): os.abort()\n",
+        "test_z.py": "import deep\ndef test_z(): deep.end()\n",
+    }
+    rung = full_run(tmp_path, {**INI, **files})
+    assert rung.stderr_tail is not None
+    head, *frames = rung.stderr_tail.splitlines()
+    assert head == "Fatal Python error: Aborted"
+    assert [frame.partition(f"{tmp_path}/now/")[2] for frame in frames] == [
+        'deep.py", line 2 in end', 'test_z.py", line 2 in test_z',
+    ]  # fmt: skip
+
+
 def test_a_file_that_does_not_import_fails_with_its_line(tmp_path: Path) -> None:
     rung = full_run(tmp_path, {**GREEN, "app.py": "import nothing_there\n", "test_z.py": "import app\n"})
     assert (rung.state, rung.reason, rung.exit_code) == (RungState.FAIL, "collection_error", 2)
     assert "No module named 'nothing_there'" in rung.summary
     (found,) = rung.diagnostics
     assert (found.path, found.line, found.code, found.blocking) == ("app.py", 1, "collection_error", True)
+    assert "carry_files" not in found.message
+
+
+def test_a_file_that_wants_a_module_of_ours_that_git_hides_says_what_helps(tmp_path: Path) -> None:
+    files = {"inv/__init__.py": "", "test_z.py": "from inv.version import V\n"}
+    rung = full_run(tmp_path, {**GREEN, **files})
+    hint = "No module named 'inv.version'; if git ignores it, name it in carry_files"
+    assert rung.summary.partition("; 1")[0].endswith(hint)
+    assert rung.diagnostics[0].message.endswith(hint)
+    assert rung.tests is not None
+    assert rung.tests.failing[0].message.endswith(hint)
 
 
 def test_a_syntax_error_in_a_test_fails_with_its_line(tmp_path: Path) -> None:
@@ -93,7 +118,7 @@ def test_a_syntax_error_in_a_test_fails_with_its_line(tmp_path: Path) -> None:
             "broken on purpose",
         ),
         ({"conftest.py": "x = (\n"}, "conftest.py", 1, "SyntaxError"),
-        ({"pytest.ini": "[pytest]\naddopts = --no-such-option\n"}, "pytest.ini", 0, "--no-such-option"),
+        ({"pytest.ini": "[pytest]\naddopts = --no-such-option\n"}, "pytest.ini", 2, "--no-such-option"),
         ({"pytest.ini": "[pytest\n"}, "pytest.ini", 1, ""),
         (
             {"pytest.ini": "", "pyproject.toml": "", "conftest.py": "import nothing_there\n"},
@@ -112,6 +137,20 @@ def test_broken_conftest_or_configuration_is_a_configuration_error(
     assert (found.path, found.line) == (path, line)
     assert says in found.message
     assert rung.summary == found.message
+    assert str(tmp_path) not in found.message
+    assert rung.tests is not None
+    assert rung.tests.failing == ()
+    if says == "--no-such-option":
+        assert rung.next == "take --no-such-option out of pytest.ini, or install the plug-in that knows it"
+    else:
+        assert rung.next == f"correct {path}:{line}"
+
+
+def test_of_a_wrong_option_the_files_that_were_to_run_are_not_counted(tmp_path: Path) -> None:
+    now = {**APP, "pytest.ini": "[pytest]\naddopts =\n    -q\n    --no-such-option=1\n"}
+    rung, _ = scoped_run(tmp_path, APP, now)
+    assert (rung.state, rung.summary) == (RungState.FAIL, "unrecognized arguments: --no-such-option=1")
+    assert [(found.path, found.line) for found in rung.diagnostics] == [("pytest.ini", 4)]
 
 
 def test_a_broken_pyproject_is_a_configuration_error(tmp_path: Path) -> None:
@@ -244,6 +283,8 @@ def test_a_refused_connection_without_a_base_is_not_red(tmp_path: Path) -> None:
     root = write(tmp_path / "now", {**INI, "test_net.py": text})
     rung, _ = drive(full(context_of(root), Memo()), root)
     assert (rung.state, rung.reason) == (RungState.INCONCLUSIVE, "network_denied")
+    assert rung.next is not None
+    assert 'network = "host" in your own settings file' in rung.next
     opened, _ = drive(full(replace(context_of(root), network_open=True), Memo()), root)
     assert opened.state is RungState.FAIL
 
@@ -265,6 +306,13 @@ def test_chosen_tests_are_run_alone(tmp_path: Path) -> None:
     assert (rung.tests.total, rung.tests.selection) == (1, Selection.EXPLICIT)
     missing, _ = drive(scoped(replace(context, nodeids=("tests/test_stock.py::test_gone",)), Memo()), root)
     assert (missing.state, missing.reason) == (RungState.INCONCLUSIVE, "unknown_test")
+    assert missing.summary == "not found: tests/test_stock.py::test_gone"
+    step = "name the test as pytest does, path::name, or run its file: glideslope test tests/test_stock.py"
+    assert missing.next == step
+    none, _ = drive(scoped(replace(context, nodeids=("shop/__init__.py",)), Memo()), root)
+    assert (none.state, none.reason) == (RungState.INCONCLUSIVE, "no_tests")
+    assert none.next is not None
+    assert none.next.startswith("name the test as pytest does, path::name")
 
 
 def test_many_files_are_split_and_put_together_again(tmp_path: Path) -> None:
@@ -328,10 +376,11 @@ def test_unittest_files_are_selected_and_compared_too(tmp_path: Path) -> None:
 
 def test_pytest_suites_without_pytest_are_inconclusive(tmp_path: Path) -> None:
     root = write(tmp_path / "now", {"tests/test_app.py": "def test_two(): pass\n"})
-    rung, _ = drive(full(without_pytest(context_of(root)), Memo()), root)
+    context = without_pytest(context_of(root))
+    context = replace(context, interpreter=replace(context.interpreter, executable="/my env/bin/python"))
+    rung, _ = drive(full(context, Memo()), root)
     assert (rung.state, rung.reason) == (RungState.INCONCLUSIVE, "tool_missing")
-    assert rung.next is not None
-    assert rung.next.endswith("-m pip install pytest")
+    assert rung.next == "'/my env/bin/python' -m pip install pytest"
 
 
 CHECKS = """

@@ -39,6 +39,10 @@ _IN_FILE = re.compile(
     r"^(?P<path>\S+\.(?:toml|ini|cfg)):(?:(?P<line>\d+):)? ?(?P<text>.*)$|at line (?P<at>\d+)"
 )
 _NOT_FOUND = re.compile(r"^(?:file or directory )?not found: |no tests? (?:were )?matched|no match in any of")
+_UNKNOWN_OPTION = re.compile(r"unrecognized arguments: (\S+)")
+_STACK = re.compile(r"^(?:Current thread|Thread|Stack) .*\(most recent call first\):$", re.M)
+_FRAME = re.compile(r'^  File "(?P<path>[^"]+)", line \d+')
+_MOST_FRAMES = 4  # beside the error itself; a card has room for five lines
 _TAIL_BYTES = 2000
 
 
@@ -244,8 +248,14 @@ def _configuration(output: Output) -> Ending:
         if place["path"]:
             at_line = re.search(r"at line (\d+)", text)
             line = line or (int(at_line[1]) if at_line else 0)
-    inifile = re.search(r"^ *inifile: (\S+)$", said, re.M)
+    inifile = re.search(r"^ *inifile: (?!None$)(.+)$", said, re.M)
     return _fault("config_error", text, path=path or (inifile[1] if inifile else ""), line=line)
+
+
+def unknown_option(text: str) -> str:
+    """The first option of a usage error that pytest does not know; "" where that is not the error."""
+    found = _UNKNOWN_OPTION.search(text)
+    return found[1] if found else ""
 
 
 def _fault(reason: str, message: str, *, path: str = "", line: int = 0) -> Ending:
@@ -275,9 +285,39 @@ def _text(data: bytes) -> str:
     return data.decode("utf-8", "replace")
 
 
-def stderr_tail(output: Output) -> str | None:
-    """The last of what a process wrote to standard error, for people."""
-    return _text(output.stderr[-_TAIL_BYTES:]).strip() or None
+def stderr_tail(output: Output, root: str) -> str | None:
+    """What matters of what a process wrote to standard error, for people.
+
+    Args:
+        output: How the process ended.
+        root: The folder that project code lies in, as the process saw it.
+
+    Returns:
+        Where the interpreter said at its death where it was: that, from the innermost frame of
+        project code. Else the last of it; None where there is nothing.
+    """
+    return _dying_words(_text(output.stderr), root) or _text(output.stderr[-_TAIL_BYTES:]).strip() or None
+
+
+def _dying_words(said: str, root: str) -> str:
+    """The head of a fatal error and its innermost frames of the project; "" where there is none."""
+    at = said.rfind("Fatal Python error: ")
+    current = said.find("Current thread ", at)
+    stack = _STACK.search(said, current if current >= 0 else at) if at >= 0 else None
+    if stack is None:
+        return ""
+    frames: list[str] = []
+    for line in said[stack.end() :].lstrip("\n").splitlines():
+        if not line.startswith("  "):
+            break  # another thread, or what is loaded
+        frames.append(line)
+    own = [line for line in frames if _is_own(line, root.rstrip("/") + "/")]
+    return "\n".join([said[at:].partition("\n")[0], *(own or frames)[:_MOST_FRAMES]])
+
+
+def _is_own(line: str, root: str) -> bool:
+    frame = _FRAME.match(line)
+    return frame is not None and frame["path"].startswith(root) and "/site-packages/" not in frame["path"]
 
 
 def progress(line: bytes) -> str | None:

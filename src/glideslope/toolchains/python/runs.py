@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
@@ -25,17 +26,18 @@ def unable(context: Context, files: Iterable[RepoPath]) -> ProjectRung | None:
     """Why the project's interpreter cannot run its tests; None where it can."""
     version = context.interpreter.distributions.get("pytest")
     python = context.interpreter.executable
+    pip = f"{shlex.quote(python)} -m pip install"
     if version is not None:
         major = version.split(".")[0]
         if major.isdigit() and int(major) < _OLDEST_PYTEST:
             text = f"pytest {version} is too old: {_OLDEST_PYTEST}.0 or later is needed"
-            return _missing(text, f"{python} -m pip install 'pytest>={_OLDEST_PYTEST}'")
+            return _missing(text, f"{pip} 'pytest>={_OLDEST_PYTEST}'")
         return None
     for path in files:
         if path.rpartition("/")[2] == "conftest.py" or _PYTEST_STYLE.search(_source(context, path)):
             return _missing(
                 f"{path} is written for pytest, which {python} does not have",
-                f"{python} -m pip install pytest",
+                f"{pip} pytest",
             )
     return None
 

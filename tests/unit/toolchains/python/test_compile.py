@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from tests.unit.toolchains.python.world import clean, context_of, interpreter, play, said, shown
@@ -153,9 +154,12 @@ def test_mypy_checks_what_its_configuration_names_and_no_tests_otherwise() -> No
 def test_a_configured_checker_that_is_not_installed_leaves_strict_policies_without_an_answer(
     policy: VerifyPolicy,
 ) -> None:
-    end, asked = run(context_of({**MYPY, **NOW}, {**MYPY, **BASE}, policy=policy))
+    context = context_of({**MYPY, **NOW}, {**MYPY, **BASE}, policy=policy)
+    end, asked = run(context)
     assert (end.state, end.reason, asked) == (RungState.INCONCLUSIVE, "tool_missing", [])
     assert end.next == "/env/bin/python -m pip install mypy"
+    spaced = replace(context, interpreter=replace(context.interpreter, executable="/my env/python"))
+    assert run(spaced)[0].next == "'/my env/python' -m pip install mypy"
 
 
 def test_otherwise_ty_stands_in_and_it_is_said() -> None:
