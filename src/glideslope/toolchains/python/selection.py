@@ -3,7 +3,8 @@
 Theory of operation. Source files reach test files through the import graph, read backwards; what
 reaches a `conftest.py`, an `__init__.py` or a plugin reaches every test file beneath it. Any other
 file reaches every test file of its project, and of the projects that import it, except documents
-that nothing names. Configuration, requirements and lock files reach everything.
+that nothing names. Configuration, requirements and lock files reach everything; `pyproject.toml` is
+compared by table, and what only linters and the like read reaches whoever names the file.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from glideslope.ports.toolchain import Context, Tree
 from glideslope.toolchains.python.graph import SUFFIXES, ImportGraph
 from glideslope.toolchains.python.layout import read_ini, read_text, read_toml, table
 from glideslope.toolchains.python.module import Import
+from glideslope.toolchains.python.tables import APART, concerns_tests
 from glideslope.toolchains.python.units import (
     CONFIG_FILES,
     PytestConfig,
@@ -55,6 +57,7 @@ _DOCUMENT_NAMES = (
     ".gitattributes",
 )
 _DOCUMENT_FOLDERS = ("docs", "doc", ".github")
+_READS = re.compile(rf"pyproject|\*\.toml|[\"']\.toml[\"']|[\"' ](?:{'|'.join(map(re.escape, APART))})[\"' ]")
 _FEW = 20  # changed sources up to which each one's reach is told apart
 
 
@@ -132,7 +135,13 @@ class _Reach:
                 continue
             if path in self._unit_set:
                 self._add([path], "the file itself " + _verb(change))
-            if self._is_environment(path):
+            if self._is_table_apart(change):
+                # Whoever opens the file, or starts such a tool, sees any change of it.
+                readers = [
+                    file for file in self._graph.files if _READS.search(read_text(self._context.now, file))
+                ]
+                self._follow_group(readers, f"may read {path}, which changed")
+            elif self._is_environment(path):
                 self._add(self._units, f"{path} {_verb(change)}")
             elif path.endswith(SUFFIXES):
                 self._sources.append(path)
@@ -154,6 +163,16 @@ class _Reach:
     def _is_environment(self, path: str) -> bool:
         """Whether a file says what the tests of this project run with."""
         return is_beneath(self._context.project.root, parent(path)) and _matches(name(path), _ENVIRONMENT)
+
+    def _is_table_apart(self, change: Change) -> bool:
+        """Whether a change is one of `pyproject.toml`, and only in what no test runs with."""
+        if name(change.path) != "pyproject.toml" or change.kind is not ChangeKind.MODIFIED:
+            return False
+        plugins = tuple(f"pytest-{tool}" for tool in APART)
+        if any(distribution.startswith(plugins) for distribution in self._context.interpreter.distributions):
+            return False
+        base = self._context.base
+        return base is not None and not concerns_tests(base, self._context.now, change.path)
 
     def _follow_group(self, paths: Iterable[RepoPath], reason: str) -> None:
         affected = self._closure(paths)

@@ -21,7 +21,7 @@ from glideslope.toolchains.python.graph import ImportGraph
 from glideslope.toolchains.python.module import Memo
 from glideslope.toolchains.python.neutral import is_neutral
 
-SELECTOR = "python-1"
+SELECTOR = "python-2"
 """Raised whenever a pass comes to mean something else."""
 
 _TESTS = frozenset(["pytest.run", "unittest.run"])

@@ -123,13 +123,52 @@ def test_without_a_change_nothing_is_selected() -> None:
         ("tests/deep/conftest.py", {"test_deep.py"}),
         ("tests/deep/__init__.py", {"test_deep.py"}),
         ("src/shop/data.json", ALL),
-        ("pyproject.toml", ALL),
+        ("pyproject.toml", set()),
         ("README.md", set()),
         ("CHANGES.rst", set()),
     ],
 )
 def test_a_change_reaches_what_depends_on_it(changed: str, reached: set[str]) -> None:
     assert names(selected(SHOP, {**SHOP, changed: SHOP[changed] + "\n# changed\n"})) == reached
+
+
+@pytest.mark.parametrize(
+    ("text", "everything"),
+    [
+        ("[tool.pytest.ini_options]\nx = 1\n", True),
+        ("[tool.pytest_env]\nx = '1'\n", True),
+        ("[build-system]\nrequires = []\n", True),
+        ("[project.optional-dependencies]\nx = []\n", True),
+        ("[dependency-groups]\nx = []\n", True),
+        ("[project.entry-points.x]\ny = 'shop:z'\n", True),
+        ("[tool.poetry]\n", True),
+        ("[tool.\n", True),
+        ("[tool.ruff]\nline-length = 100\n", False),
+        ("[tool.mypy]\nstrict = true\n", False),
+        ("[project.urls]\nhome = 'x'\n", False),
+        ("# only a remark\n", False),
+    ],
+)
+def test_of_pyproject_toml_only_what_a_test_may_notice_reaches_every_test(
+    text: str, everything: bool
+) -> None:
+    reader = "from pathlib import Path\nPath('pyproject.toml')\n"
+    base = {**SHOP, "src/shop/late.py": reader}
+    now = {**base, "pyproject.toml": base["pyproject.toml"] + text}
+    readers = {"test_dynamic.py", "test_deep.py", "test_command.py"}
+    assert names(selected(base, now)) == (ALL if everything else readers)
+
+
+def test_a_linters_table_reaches_tests_that_start_it() -> None:
+    base = {**SHOP, "src/shop/price.py": "import subprocess\nsubprocess.run(['ruff', 'check'])\n"}
+    now = {**base, "pyproject.toml": base["pyproject.toml"] + "[tool.ruff]\n"}
+    assert names(selected(base, now)) == {"test_price.py", "test_stock.py"}
+
+
+def test_a_new_python_version_and_a_broken_base_reach_every_test() -> None:
+    toml = SHOP["pyproject.toml"].replace("readme =", "requires-python = '>=3.11'\nreadme =")
+    assert names(selected(SHOP, {**SHOP, "pyproject.toml": toml})) == ALL
+    assert names(selected({**SHOP, "pyproject.toml": "["}, {**SHOP, "pyproject.toml": "[x"})) == ALL
 
 
 @pytest.mark.parametrize(
