@@ -212,7 +212,9 @@ def _rung_lines(
     if result.state is RungState.PASS:
         return
     if result.state in _WITH_HINTS and (hidden := len(result.diagnostics) - len(findings)):
-        yield f"{_INDENT}{_counted(hidden, 'more finding')} that decide nothing: glideslope run {_short(run)} --all"
+        verb = "decides" if hidden == 1 else "decide"
+        more = f"{_counted(hidden, 'more finding')} that {verb} nothing"
+        yield f"{_INDENT}{more}: glideslope run {_short(run)} --all"
     if result.state in _WITH_HINTS and result.log_ref:
         yield f"{_INDENT}log: glideslope log {result.log_ref}"
     if result.next is not None:
@@ -260,7 +262,8 @@ def _deciding(result: RungResult) -> Sequence[Diagnostic]:
 
 def _finding(found: Diagnostic) -> str:
     mark = "" if found.state is FindingState.NEW else f" ({found.state.value})"
-    place = f"{found.path}:{found.line}:{found.column}" if found.line else found.path
+    spot = [found.line, found.column] if found.line and found.column else [found.line] if found.line else []
+    place = ":".join([found.path, *map(str, spot)])
     return f"{place}: {found.severity.value} {found.code} {_first_line(found.message)}{mark}"
 
 
