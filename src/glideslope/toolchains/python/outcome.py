@@ -272,7 +272,7 @@ class Outcome:
 
     def _next(self, state: RungState, reason: str, chosen: Selected, selection: Selection) -> str | None:
         if reason == "network_denied":
-            return _NETWORK
+            return _NETWORK if self._before.compared else f"{_COMPARE}; or {_NETWORK}"
         if state is RungState.FAIL and reason == "config_error":
             return self._correct()
         if state is RungState.FAIL and not self._before.compared:
