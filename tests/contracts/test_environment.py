@@ -57,8 +57,12 @@ def marked(token: str) -> list[int]:
 
 
 def commands(world: World) -> list[int]:
-    """The marked processes that are not our own helpers."""
-    return [pid for pid in marked(world.token) if b"boot.py" not in command_line(pid)]
+    """The marked processes that are not our own helpers.
+
+    One without a command line ended between the two looks: a helper that was just leaving.
+    """
+    lines = {pid: command_line(pid) for pid in marked(world.token)}
+    return [pid for pid, line in lines.items() if line and b"boot.py" not in line]
 
 
 def command_line(pid: int) -> bytes:
